@@ -94,7 +94,9 @@ type Store interface {
 	Abort(ctx context.Context, token Token, expires time.Time) (Record, error)
 	// Commit writes the record Committed with its exceptions and every add, all or none, if token has no record. It
 	// returns the record that stands: Committed if this or an earlier call with this token was applied. Adds differ
-	// between calls only in their slots.
+	// between calls only in their slots; except that where every earlier call is known not to have been applied, the one
+	// after a *RefusedError may leave out the adds that it names and all events that have a part in them, which Except
+	// then names.
 	Commit(ctx context.Context, a Attempt) (Record, error)
 	// Release deletes the event's row if it carries token; otherwise it does nothing. Either is success.
 	Release(ctx context.Context, event string, token Token) error
