@@ -89,8 +89,6 @@ func (f Fault) befalls(event string) bool {
 func (f Fault) check(t TB, call Call) {
 	t.Helper()
 	took := f.Applied || f.Late > 0
-	var conflict *merge.ConflictError
-	var refused *merge.RefusedError
 	switch {
 	case f.healthy() && took:
 		t.Fatalf("fault on %s: Applied and Late need Err, Panic or Hang", call.Method)
@@ -98,8 +96,7 @@ func (f Fault) check(t TB, call Call) {
 		t.Fatalf("fault on %s: a call is Applied or Late, not both", call.Method)
 	case f.Gone && call.Method != PutClaims && call.Method != TakeClaim:
 		t.Fatalf("fault on %s: only claims can be Gone", call.Method)
-	case took && (f.Gone || errors.Is(f.Err, merge.ErrPermanent) || errors.Is(f.Err, merge.ErrThrottled) ||
-		errors.As(f.Err, &conflict) || errors.As(f.Err, &refused)):
+	case took && (f.Gone || notApplied(f.Err)):
 		t.Fatalf("fault on %s: this answer promises that the call was not applied", call.Method)
 	}
 }

@@ -1,7 +1,7 @@
 package mergetest
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,8 +16,10 @@ type attempt struct {
 	tried     map[string]bool // events that it tried to claim; true where it was last told that the claim is its own
 	latest    time.Time       // the latest expiry of a claim that names it
 	committed bool            // Commit was called
-	adds      string          // its adds, slots left out
-	except    []string
+	adds      []string        // of that call, slots left out
+	except    []string        // of that call
+	unsure    int             // calls of Commit that may have been applied or may still be
+	refused   []tally.Cell    // what the last call of Commit was refused for
 }
 
 func (s *Store) attempt(token merge.Token) *attempt {
@@ -34,6 +36,34 @@ func (s *Store) heard(event string, token merge.Token, standing merge.Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempt(token).tried[event] = standing.Token == token
+}
+
+// heardCommit notes what the caller was told about its commit.
+func (s *Store) heardCommit(a merge.Attempt, err error) {
+	if errors.Is(err, ErrStopped) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.attempt(a.Token)
+	seen.refused = nil
+	if err == nil || notApplied(err) {
+		seen.unsure--
+	}
+	var refused *merge.RefusedError
+	if errors.As(err, &refused) {
+		for _, i := range refused.Adds {
+			seen.refused = append(seen.refused, a.Adds[i].Cell)
+		}
+	}
+}
+
+// notApplied reports whether err promises that its call was not applied.
+func notApplied(err error) bool {
+	var conflict *merge.ConflictError
+	var refused *merge.RefusedError
+	return errors.Is(err, merge.ErrPermanent) || errors.Is(err, merge.ErrThrottled) || errors.As(err, &conflict) ||
+		errors.As(err, &refused)
 }
 
 func (s *Store) misuse(format string, args ...any) {
@@ -169,15 +199,37 @@ func (s *Store) checkSame(a merge.Attempt) {
 		lines[i] = fmt.Sprintf("%+v %s %d", add.Cell, add.Delta, add.Expires)
 	}
 	slices.Sort(lines)
-	adds, except := strings.Join(lines, "\n"), slices.SortedFunc(slices.Values(a.Except), cmp.Compare)
+	except := slices.Sorted(slices.Values(a.Except))
 	seen := s.attempt(a.Token)
-	if seen.committed && seen.adds != adds {
+	switch {
+	case !seen.committed:
+	case seen.unsure == 0 && len(seen.refused) > 0:
+		s.checkRest(a, seen)
+	case !slices.Equal(seen.adds, lines):
 		s.misuse("Commit again with other adds under the same token: only slots may differ")
-	}
-	if seen.committed && !slices.Equal(seen.except, except) {
+	case !slices.Equal(seen.except, except):
 		s.misuse("Commit again with other exceptions under the same token")
 	}
-	seen.committed, seen.adds, seen.except = true, adds, except
+	seen.committed, seen.adds, seen.except, seen.refused = true, lines, except, nil
+	seen.unsure++
+}
+
+// checkRest checks a call after one that was refused: it goes without what was refused.
+func (s *Store) checkRest(a merge.Attempt, seen *attempt) {
+	s.t.Helper()
+	for _, add := range a.Adds {
+		if slices.Contains(seen.refused, add.Cell) {
+			s.misuse("Commit again with the add to %+v, which was refused", add.Cell)
+		}
+	}
+	if len(a.Except) <= len(seen.except) {
+		s.misuse("Commit again after a refusal without excepting the events that have a part in what was refused")
+	}
+	for _, event := range seen.except {
+		if !slices.Contains(a.Except, event) {
+			s.misuse("Commit again after a refusal no longer excepts event %q", event)
+		}
+	}
 }
 
 func (s *Store) checkRelease(event string, token merge.Token) {
@@ -188,7 +240,7 @@ func (s *Store) checkRelease(event string, token merge.Token) {
 		s.misuse("Release of an event identity of %d bytes", len(event))
 	case record.Counted(event):
 		s.misuse("Release of %q, which its attempt has counted: it would be counted again", event)
-	case record.State == merge.Undecided && s.attempt(token).committed:
+	case record.State == merge.Undecided && s.attempt(token).unsure > 0:
 		s.misuse("Release of %q while its commit may still land: abort it first", event)
 	}
 	// From here on the row may be another's, so a Commit that does not except the event is a misuse.

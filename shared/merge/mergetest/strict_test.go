@@ -125,6 +125,39 @@ func TestStore_ReportsEachMisuse(t *testing.T) {
 			a.Except = []string{"e"}
 			commit(s, a)
 		}},
+		{"the rest after a refusal", "", func(s *Store) {
+			refuseOnce(s)
+			put(s, claimOf(s, "e", "t"), claimOf(s, "f", "t"))
+			commit(s, attemptOf(s, "t", many(3)...))
+			a := attemptOf(s, "t", merge.SlottedAdd{Cell: tally.Cell{Counter: "c", Key: "l", Window: "1h"}})
+			a.Except = []string{"e"}
+			commit(s, a)
+		}},
+		{"what was refused once more", "was refused", func(s *Store) {
+			refuseOnce(s)
+			commit(s, attemptOf(s, "t", one))
+			a := attemptOf(s, "t", one)
+			a.Except = []string{"e"}
+			commit(s, a)
+		}},
+		{"the rest after a refusal, no event left out", "have a part in what was refused", func(s *Store) {
+			refuseOnce(s)
+			commit(s, attemptOf(s, "t", one))
+			commit(s, attemptOf(s, "t"))
+		}},
+		{"the rest after a refusal, an earlier commit unknown", "other adds", func(s *Store) {
+			s.Fault = func(c Call) Fault {
+				if c.N == 1 {
+					return Fault{Err: ErrInjected, Late: 99}
+				}
+				return RefuseOn(c, func(merge.SlottedAdd) bool { return true })
+			}
+			commit(s, attemptOf(s, "t", one))
+			commit(s, attemptOf(s, "t", one))
+			a := attemptOf(s, "t")
+			a.Except = []string{"e"}
+			commit(s, a)
+		}},
 		{"claim after the commit", "after Commit", func(s *Store) {
 			commit(s, attemptOf(s, "t"))
 			put(s, claimOf(s, "e", "t"))
@@ -153,6 +186,13 @@ func TestStore_ReportsEachMisuse(t *testing.T) {
 		{"release while the commit may land", "may still land", func(s *Store) {
 			put(s, claimOf(s, "e", "t"))
 			s.Fault = func(Call) Fault { return Fault{Err: ErrInjected, Late: 9} }
+			commit(s, attemptOf(s, "t"))
+			s.Fault = nil
+			_ = s.Release(ctx, "e", "t")
+		}},
+		{"release where no commit can land any more", "", func(s *Store) {
+			put(s, claimOf(s, "e", "t"))
+			s.Fault = func(Call) Fault { return Fault{Err: ErrThrottle} }
 			commit(s, attemptOf(s, "t"))
 			s.Fault = nil
 			_ = s.Release(ctx, "e", "t")
@@ -195,5 +235,17 @@ func TestStore_ReportsEachMisuse(t *testing.T) {
 			test.do(New(j))
 			j.want(t, test.want)
 		})
+	}
+}
+
+// refuseOnce makes the first Commit that has adds fail for its add to hour.
+func refuseOnce(s *Store) {
+	done := false
+	s.Fault = func(c Call) Fault {
+		if c.Method != Commit || done {
+			return Fault{}
+		}
+		done = true
+		return RefuseOn(c, func(a merge.SlottedAdd) bool { return a.Cell == hour })
 	}
 }

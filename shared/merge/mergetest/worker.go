@@ -120,9 +120,11 @@ func (w *Worker) Abort(ctx context.Context, token merge.Token, expires time.Time
 func (w *Worker) Commit(ctx context.Context, a merge.Attempt) (merge.Record, error) {
 	a.Adds, a.Except = slices.Clone(a.Adds), slices.Clone(a.Except)
 	call := Call{Method: Commit, Token: a.Token, Adds: a.Adds}
-	return invoke(ctx, w, call, true, func() { w.s.checkCommit(a) }, func() (merge.Record, error) {
+	record, err := invoke(ctx, w, call, true, func() { w.s.checkCommit(a) }, func() (merge.Record, error) {
 		return w.s.commit(a)
 	})
+	w.s.heardCommit(a, err)
+	return record, err
 }
 
 // Release implements merge.Store.
