@@ -29,7 +29,7 @@ func choices(t *Template, name string) []any {
 	return []any{parameter["Default"], samples[name]}
 }
 
-// setting is one assignment of values to the parameters that a check has read, and the path of choices that leads to it.
+// setting assigns values to the parameters that a check has read; path holds the choices that led to it.
 type setting struct {
 	values map[string]any
 	path   []int

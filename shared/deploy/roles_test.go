@@ -101,8 +101,8 @@ func checkTrust(v *View, o *objections, role string) {
 	}
 }
 
-// grants returns what a function's role allows, each as "action resource", sorted. What it cannot read, such as a policy
-// outside the template or a Deny, shows as a grant that no list holds.
+// grants returns what a function's role allows, each as "action resource", sorted. What it cannot read, such as a
+// policy outside the template or a Deny, shows as a grant that no list holds.
 func grants(v *View, function string) []string {
 	role := made(v.Function(function, "Role"))
 	var documents []any

@@ -3,7 +3,6 @@ package deploy
 import (
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -70,7 +69,8 @@ func checkH1(v *View, o *objections) {
 			o.unless(number(window) <= 300, "%s: window %v is above 300 s", m.event, window)
 		}
 		if name := made(queue); name != "" {
-			o.unless(isFifo(v, queue) == (v.At("Conditions", "FifoQueue") == true), "%s: is polled as the other kind of queue", name)
+			polledAsFifo := v.At("Conditions", "FifoQueue") == true
+			o.unless(isFifo(v, queue) == polledAsFifo, "%s: is polled as the other kind of queue", name)
 			visibility := seconds(v.At("Resources", name, "Properties", "VisibilityTimeout"))
 			least := 6*timeout + max(0, seconds(window))
 			o.unless(visibility >= least, "%s: visibility %v is below 6 x timeout + window = %v", name, visibility, least)
@@ -87,9 +87,10 @@ func checkH2(v *View, o *objections) {
 			o.unless(scaling == nil, "%s: ScalingConfig is for queues only", m.event)
 			continue
 		}
-		o.unless(number(scaling) >= 2 && number(scaling) <= 1000, "%s: MaximumConcurrency %v is not in 2 to 1000", m.event, scaling)
+		most := number(scaling)
+		o.unless(most >= 2 && most <= 1000, "%s: MaximumConcurrency %v is not in 2 to 1000", m.event, scaling)
 		if reserved := v.Function(m.function, "ReservedConcurrentExecutions"); reserved != nil {
-			o.unless(number(scaling) <= number(reserved), "%s: polls for more than the reserved concurrency", m.event)
+			o.unless(most <= number(reserved), "%s: polls for more than the reserved concurrency", m.event)
 		}
 		name := made(m.at(v, "Queue"))
 		if name == "" {
@@ -102,7 +103,7 @@ func checkH2(v *View, o *objections) {
 		visibility := seconds(v.At("Resources", name, "Properties", "VisibilityTimeout"))
 		retention := seconds(v.At("Resources", name, "Properties", "MessageRetentionPeriod"))
 		o.unless(time.Duration(receives)*visibility < retention,
-			"%s: a message would expire after %v before its %d receives, %v apart, are over", name, retention, receives, visibility)
+			"%s: a message expires after %v, before its %d receives, %v apart, are over", name, retention, receives, visibility)
 	}
 }
 
@@ -115,8 +116,8 @@ func checkH3(v *View, o *objections) {
 	}
 }
 
-// A failed batch's notice names a place in the stream, so it must be read again before the stream forgets: replayTime is
-// what an operator has for it at the least.
+// A failed batch's notice names a place in the stream, so it must be read again before the stream forgets: replayTime
+// is what an operator has for it at the least.
 const replayTime = 24 * time.Hour
 
 // checkH4 holds that a stream's retries end, somewhere that keeps them, while the records still exist.
@@ -126,7 +127,8 @@ func checkH4(v *View, o *objections) {
 			continue
 		}
 		tries, age := number(m.at(v, "MaximumRetryAttempts")), seconds(m.at(v, "MaximumRecordAgeInSeconds"))
-		o.unless(tries >= 100 && tries <= 10000, "%s: %d retries; finite, and enough to outlast a held claim: 100 to 10,000", m.event, tries)
+		o.unless(tries >= 100 && tries <= 10000,
+			"%s: %d retries; it takes 100 to outlast a claim that is held, and above 10,000 there is no end", m.event, tries)
 		o.unless(age >= time.Minute && age <= 7*24*time.Hour, "%s: record age %v is not finite", m.event, age)
 		o.unless(m.at(v, "BisectBatchOnFunctionError") == true, "%s: does not split a failing batch", m.event)
 		o.unless(m.at(v, "ParallelizationFactor") == 1, "%s: one batch of a shard at a time", m.event)
@@ -134,20 +136,23 @@ func checkH4(v *View, o *objections) {
 		if name := made(m.at(v, "Stream")); name != "" {
 			hours := number(v.At("Resources", name, "Properties", "RetentionPeriodHours"))
 			retention := time.Duration(hours) * time.Hour
-			o.unless(age < retention-replayTime, "%s: age %v leaves less than %v of %v to replay", m.event, age, replayTime, retention)
+			o.unless(age < retention-replayTime,
+				"%s: age %v leaves less than %v of %v to replay", m.event, age, replayTime, retention)
 		}
 		checkFailureDestination(v, o, m)
 	}
 }
 
 func checkFailureDestination(v *View, o *objections, m mapping) {
-	kind, to := m.at(v, "DestinationConfig", "OnFailure", "Type"), m.at(v, "DestinationConfig", "OnFailure", "Destination")
-	queue := made(to)
-	o.unless(kind == "SQS" && slices.Contains(v.OfType("AWS::SQS::Queue"), queue), "%s: failed batches go nowhere", m.event)
-	o.unless(v.At("Resources", queue, "Properties", "FifoQueue") != true, "%s: a FIFO queue takes no failure notice", m.event)
-	allowed := slices.ContainsFunc(grants(v, m.function), func(g string) bool { return g == "sqs:SendMessage "+queue+".Arn" })
-	o.unless(allowed, "%s: the function's role may not send to %s", m.event, queue)
-	key := v.At("Resources", queue, "Properties", "KmsMasterKeyId")
-	canUse := slices.ContainsFunc(grants(v, m.function), func(g string) bool { return strings.HasPrefix(g, "kms:GenerateDataKey ") })
-	o.unless(key == nil || canUse, "%s: the function's role may not use the key of %s", m.event, queue)
+	to, _ := m.at(v, "DestinationConfig", "OnFailure").(map[string]any)
+	queue := made(to["Destination"])
+	at := func(property string) any { return v.At("Resources", queue, "Properties", property) }
+	may := func(grant string) bool { return slices.Contains(grants(v, m.function), grant) }
+	isQueue := to["Type"] == "SQS" && slices.Contains(v.OfType("AWS::SQS::Queue"), queue)
+	o.unless(isQueue, "%s: failed batches go nowhere", m.event)
+	o.unless(at("FifoQueue") != true, "%s: a FIFO queue takes no failure notice", m.event)
+	o.unless(may("sqs:SendMessage "+queue+".Arn"), "%s: the function's role may not send to %s", m.event, queue)
+	if key := at("KmsMasterKeyId"); key != nil {
+		o.unless(may("kms:GenerateDataKey "+target(key)), "%s: the function's role may not use the key of %s", m.event, queue)
+	}
 }

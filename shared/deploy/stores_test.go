@@ -3,9 +3,9 @@ package deploy
 import (
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
+
+	"abacus/shared/tally"
 )
 
 // checkTables holds the schema that package dynamo writes, and what keeps the tables' content.
@@ -33,7 +33,8 @@ func checkTables(v *View, o *objections) {
 		o.unless(at("TimeToLiveSpecification", "AttributeName") == "ttl" && at("TimeToLiveSpecification", "Enabled") == true,
 			"%s: rows do not expire by the attribute ttl", table)
 		o.unless(at("SSESpecification", "SSEEnabled") == true, "%s: is not encrypted under a KMS key", table)
-		o.unless(at("PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled") == true, "%s: no point-in-time recovery", table)
+		recovery := at("PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled")
+		o.unless(recovery == true, "%s: no point-in-time recovery", table)
 		o.unless(at("DeletionProtectionEnabled") != nil, "%s: deletion protection is left open", table)
 	}
 }
@@ -70,8 +71,9 @@ const moveTask = 36 * time.Hour
 // checkA7 holds that an event is remembered for longer than any way lasts on which it can come again. Each way is taken
 // at its longest, from the first moment at which the event can have been counted.
 func checkA7(v *View, o *objections) {
-	horizon := days(v.At("Globals", "Function", "Environment", "Variables", "ABACUS_DEDUP_HORIZON"))
-	o.unless(horizon > 0, "ABACUS_DEDUP_HORIZON is no number of days")
+	text, _ := v.At("Globals", "Function", "Environment", "Variables", "ABACUS_DEDUP_HORIZON").(string)
+	horizon, err := tally.ParseDuration(text)
+	o.unless(err == nil, "ABACUS_DEDUP_HORIZON: %v", err)
 	var stream, queue, dead time.Duration
 	if v.Exists("Stream") {
 		stream = time.Duration(number(v.At("Resources", "Stream", "Properties", "RetentionPeriodHours"))) * time.Hour
@@ -98,15 +100,4 @@ func checkA7(v *View, o *objections) {
 
 func deadLetters(v *View) any {
 	return v.At("Resources", "Queue", "Properties", "RedrivePolicy", "deadLetterTargetArn")
-}
-
-// days reads the horizon's spelling, such as "35d"; 0 if it is none.
-func days(value any) time.Duration {
-	text, _ := value.(string)
-	digits, isDays := strings.CutSuffix(text, "d")
-	n, err := strconv.Atoi(digits)
-	if err != nil || !isDays {
-		return 0
-	}
-	return time.Duration(n) * 24 * time.Hour
 }

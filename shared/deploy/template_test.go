@@ -80,7 +80,7 @@ var mutations = []mutation{
 	{"H2", "Resources.Sqs.Properties.Events.Messages.Properties.ScalingConfig", nil},
 	{"H2", "Resources.Sqs.Properties.ReservedConcurrentExecutions", 5},
 	{"H2", "Parameters.SqsMaxConcurrency.MinValue", 1},
-	{"H2", "Resources.Kinesis.Properties.Events.Records.Properties.ScalingConfig", map[string]any{"MaximumConcurrency": 2}},
+	{"H2", "Resources.Kinesis.Properties.Events.Records.Properties.ScalingConfig.MaximumConcurrency", 2},
 	{"H3", "Resources.Sqs.Properties.Events.Messages.Properties.FunctionResponseTypes", nil},
 	{"H3", "Resources.Kinesis.Properties.Events.Records.Properties.FunctionResponseTypes", nil},
 	{"H3", "Resources.Kinesis.Properties.Events.Records.Properties.FunctionResponseTypes", []any{}},
@@ -104,7 +104,7 @@ var mutations = []mutation{
 	{"A7", "Resources.Queue.Properties.MessageRetentionPeriod", 1209600},
 	{"A7", "Resources.DeadLetterQueue.Properties.MessageRetentionPeriod", 345600},
 	{"A7", "Resources.ParkQueue.Properties.MessageRetentionPeriod", nil},
-	{"A7", "Globals.Function.Environment.Variables.ABACUS_DEDUP_HORIZON", "840h"},
+	{"A7", "Globals.Function.Environment.Variables.ABACUS_DEDUP_HORIZON", "35 days"},
 	{"roles", "Resources.Kinesis.Properties.Role", nil},
 	{"roles", "Resources.Sqs.Properties.Role", map[string]any{"Fn::GetAtt": []any{"KinesisRole", "Arn"}}},
 	{"roles", "Resources.SqsRole.Properties.AssumeRolePolicyDocument.Statement.0.Principal", "*"},
@@ -161,8 +161,8 @@ func TestTemplate_EachMistakeIsObjectedTo(t *testing.T) {
 	}
 }
 
-// mutate returns a copy of the tree with the value at path replaced or removed; false if the path's parent is not there,
-// or if there is nothing to remove.
+// mutate returns a copy of the tree with the value at path replaced or removed; false if there is nothing to remove, or
+// no place to set it. Maps on the way to a new value are made.
 func mutate(node any, path []string, value any) (any, bool) {
 	key, last := path[0], len(path) == 1
 	switch at := node.(type) {
@@ -174,6 +174,9 @@ func mutate(node any, path []string, value any) (any, bool) {
 			return changed, stands
 		}
 		if !last {
+			if child == nil {
+				child = map[string]any{}
+			}
 			if child, stands = mutate(child, path[1:], value); !stands {
 				return nil, false
 			}

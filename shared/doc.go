@@ -1,0 +1,28 @@
+// Package shared holds no code: it is the map of the packages below it. An arrow reads "is imported by"; a test beside
+// this file fails where one points the other way.
+//
+//	event JSON                                                            response JSON
+//	     |                                                                      ^
+//	     v                                                                      |
+//	+--------- functions/kinesis, functions/sqs: wiring, nothing else -------------+
+//	|                                                                              |
+//	|                      ingest: decode, count, merge, respond                   |
+//	|                         ^              ^           ^                         |
+//	|                      envelope     tally/rules    merge  <---  dynamo         |
+//	|                         ^              ^           ^            ^            |
+//	|                         +------------ tally -------+------------+            |
+//	+------------------------------------------------------------------------------+
+//
+//	tally        what an event moves: cells, adds, windows, exact sums. Pure, standard library only
+//	tally/rules  the rule file, and what it makes of a record
+//	envelope     event JSON to records, and outcomes to the response that Lambda reads
+//	merge        the core: claim, commit, release, so that an event counts once; declares what it needs of a Store
+//	merge/mergetest  a strict Store that can break, the suite that every Store passes, and the auditor
+//	dynamo       the Store over DynamoDB; alone imports its SDK
+//	ingest       the whole flow on one page
+//	wal          a log on disk for counts on their way; standard library and x/sys only
+//	deploy       reads template.yaml, and holds it to the rules that exact counting needs
+//	local        the suite on one machine: strict stand-ins for the AWS services, and Lambda's own rules. No function
+//	             imports it
+//	cmd/abacus   the command line
+package shared
