@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// Encoded is an answer that is JSON already; it is written as it is.
+type Encoded []byte
+
 // Operation answers one request body. It returns a value to be encoded as JSON, or an error; an *Error reaches the
 // client as the service's own, any other as an internal failure with status 500.
 type Operation func(ctx context.Context, body []byte) (any, error)
@@ -155,7 +158,11 @@ func (s *Service) fail(w http.ResponseWriter, err error) {
 }
 
 func (s *Service) write(w http.ResponseWriter, status int, value any) {
-	text, err := json.Marshal(value)
+	text, encoded := value.(Encoded)
+	var err error
+	if !encoded {
+		text, err = json.Marshal(value)
+	}
 	if err != nil {
 		status, text = http.StatusInternalServerError, []byte(`{"__type":"InternalServerError"}`)
 	}
