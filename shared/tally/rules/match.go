@@ -1,0 +1,177 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/types"
+	"github.com/expr-lang/expr/vm"
+)
+
+// functions are those that a match may call. Each gives the same answer for the same document at any time and place. None
+// makes more of a document than is in it, so that a run takes no more memory than the document, and no more time than
+// its size times MaxMatchValues: hence no map, reduce, replace, repeat or join, nor keys, whose order changes.
+var functions = []string{
+	"abs", "all", "any", "ceil", "count", "filter", "find", "findIndex", "findLast", "findLastIndex", "first", "float", "floor",
+	"get", "hasPrefix", "hasSuffix", "indexOf", "int", "last", "lastIndexOf", "len", "lower", "max", "min", "none", "one",
+	"round", "split", "string", "sum", "trim", "trimPrefix", "trimSuffix", "type", "upper",
+}
+
+// wholeDocument is expr's name for all variables together.
+const wholeDocument = "$env"
+
+// compileMatch compiles an expression, and returns the top members of the document that it reads.
+func compileMatch(text string) (*vm.Program, []string, error) {
+	if len(text) > maxMatch {
+		return nil, nil, fmt.Errorf("an expression has at most %d bytes", maxMatch)
+	}
+	tree, err := parser.Parse(text)
+	if err != nil {
+		return nil, nil, explainCompile(err)
+	}
+	reads := &reading{}
+	ast.Walk(&tree.Node, reads)
+	names, err := reads.members()
+	if err != nil {
+		return nil, nil, err
+	}
+	known := types.Map{} // declared, so that a member may have the name of a function
+	for _, name := range names {
+		known[name] = types.Any
+	}
+	bounds := &bounding{}
+	program, err := expr.Compile(text, expr.Env(known), expr.AsBool(), expr.MaxNodes(maxNodes), expr.Patch(bounds))
+	switch {
+	case bounds.err != nil:
+		return nil, nil, bounds.err
+	case err != nil:
+		return nil, nil, explainCompile(err)
+	case len(names) == 0:
+		return nil, nil, errors.New("it reads no member, so its answer is always the same")
+	}
+	return program, names, nil
+}
+
+// reading collects the variables of an expression.
+type reading struct {
+	names   []string
+	calls   []string // names that are called, not read
+	whole   int      // mentions of the whole document
+	indexed int      // those of them that name one member of it
+}
+
+// Visit is called for each node after the nodes below it.
+func (r *reading) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.IdentifierNode:
+		if n.Value == wholeDocument {
+			r.whole++
+		} else {
+			r.names = append(r.names, n.Value)
+		}
+	case *ast.MemberNode:
+		if of, ok := n.Node.(*ast.IdentifierNode); ok && of.Value == wholeDocument {
+			if name, ok := n.Property.(*ast.StringNode); ok {
+				r.indexed++
+				r.names = append(r.names, name.Value)
+			}
+		}
+	case *ast.CallNode:
+		if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
+			r.calls = append(r.calls, callee.Value)
+		}
+	}
+}
+
+func (r *reading) members() ([]string, error) {
+	switch {
+	case len(r.calls) > 0:
+		return nil, noFunction(r.calls[0])
+	case r.whole != r.indexed:
+		return nil, fmt.Errorf(`%s is read one member at a time, as in %s["detail-type"]`, wholeDocument, wholeDocument)
+	}
+	slices.Sort(r.names)
+	return slices.Compact(r.names), nil
+}
+
+func noFunction(name string) error {
+	if slices.Contains(functions, name) { // it lost its meaning to a member of that name
+		return fmt.Errorf("%s is a member of the document here; write ::%s(...) for the function", name, name)
+	}
+	return fmt.Errorf("%s is not a function that a match may call; there are %s", name, strings.Join(functions, ", "))
+}
+
+// bounding refuses what could take more than linear time or memory, or give another answer the next time.
+type bounding struct{ err error }
+
+// Visit is called for each node after the nodes below it.
+func (b *bounding) Visit(node *ast.Node) {
+	var err error
+	switch n := (*node).(type) {
+	case *ast.CallNode:
+		err = errors.New("values have no functions to call; call one of " + strings.Join(functions, ", "))
+		if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
+			err = noFunction(callee.Value)
+		}
+	case *ast.BuiltinNode:
+		if !slices.Contains(functions, n.Name) {
+			err = noFunction(n.Name)
+		}
+	case *ast.PredicateNode:
+		inner := &nesting{}
+		if ast.Walk(&n.Node, inner); inner.found {
+			err = errors.New("a function over a list cannot stand inside another; compare with one list")
+		}
+	case *ast.VariableDeclaratorNode, *ast.SequenceNode:
+		err = errors.New("a match is one expression, without let and ;")
+	}
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+type nesting struct{ found bool }
+
+// Visit is called for each node.
+func (n *nesting) Visit(node *ast.Node) {
+	if _, ok := (*node).(*ast.PredicateNode); ok {
+		n.found = true
+	}
+}
+
+func explainCompile(err error) error {
+	if at, ok := errors.AsType[*file.Error](err); ok {
+		return fmt.Errorf("%s, at %d:%d of the expression", at.Message, at.Line, at.Column+1)
+	}
+	return err
+}
+
+// mismatch is how the expression machine reports an operator that has no meaning for its operands. All other errors of
+// it may quote the document.
+var mismatch = regexp.MustCompile(`^invalid operation: (\S+|map\[string\]interface \{\}|\[\]interface \{\}) (\S+) ` +
+	`(\S+|map\[string\]interface \{\}|\[\]interface \{\})$`)
+
+var kinds = map[string]string{
+	"<nil>": "an absent or null value", "bool": "true or false", "int": "a whole number", "float64": "a decimal number",
+	"string": "text", "map[string]interface {}": "an object", "[]interface {}": "a list",
+}
+
+// explainRun says why an expression had no answer for a document, without quoting it.
+func explainRun(err error) string {
+	const remedy = `; send what the expression expects, or guard it, as in price != nil && price > 0`
+	if at, ok := errors.AsType[*file.Error](err); ok {
+		if m := mismatch.FindStringSubmatch(at.Message); m != nil && kinds[m[1]] != "" && kinds[m[3]] != "" {
+			return fmt.Sprintf("has no answer: %s between %s and %s, at %d:%d of the expression%s",
+				m[2], kinds[m[1]], kinds[m[3]], at.Line, at.Column+1, remedy)
+		}
+		return fmt.Sprintf("has no answer for these values, at %d:%d of the expression%s", at.Line, at.Column+1, remedy)
+	}
+	return "has no answer for these values" + remedy
+}
