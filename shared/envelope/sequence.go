@@ -1,0 +1,28 @@
+package envelope
+
+import (
+	"cmp"
+	"strings"
+)
+
+// SequenceNumber is a Kinesis sequence number: decimal digits, of any length
+// (https://docs.aws.amazon.com/kinesis/latest/APIReference/API_Shard.html).
+type SequenceNumber string
+
+// Valid reports whether s is one or more decimal digits.
+func (s SequenceNumber) Valid() bool { return allDigits(s) }
+
+func allDigits[T ~string | ~[]byte](text T) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return len(text) > 0
+}
+
+// Compare orders s and t as numbers. Both must be valid.
+func (s SequenceNumber) Compare(t SequenceNumber) int {
+	a, b := strings.TrimLeft(string(s), "0"), strings.TrimLeft(string(t), "0")
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}
