@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/big"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,15 +99,17 @@ func (s *Store) standing(event string) merge.Claim {
 }
 
 func (s *Store) putClaim(claim merge.Claim) merge.Claim {
-	if s.standing(claim.Event).Token == "" {
-		s.claims[claim.Event] = claim
+	if standing := s.standing(claim.Event); standing.Token != "" {
+		return standing
 	}
-	return s.standing(claim.Event)
+	s.claims[claim.Event] = claim
+	return claim
 }
 
 func (s *Store) takeClaim(claim merge.Claim, from merge.Token) merge.Claim {
 	if old, ok := s.claims[claim.Event]; ok && old.Token == from {
 		s.claims[claim.Event] = claim
+		return claim
 	}
 	return s.standing(claim.Event)
 }
@@ -139,13 +142,15 @@ func (s *Store) commit(a merge.Attempt) (merge.Record, error) {
 	return s.find(a.Token), nil
 }
 
-// digits38 is the least magnitude that DynamoDB's numbers cannot hold.
-var digits38 = new(big.Int).Exp(big.NewInt(10), big.NewInt(38), nil)
+// fits reports whether DynamoDB can keep n: it has 38 digits, not counting zeros at the end.
+func fits(n *big.Int) bool {
+	return len(strings.Trim(n.String(), "-0")) <= 38
+}
 
 func (s *Store) refuse(adds []merge.SlottedAdd) error {
 	beyond := func(add merge.SlottedAdd) bool {
 		sum := new(big.Int).Add(s.rows[Row{add.Cell, add.Slot}].N.Big(), add.Delta.Big())
-		return sum.CmpAbs(digits38) >= 0 || add.Delta.Big().CmpAbs(digits38) >= 0
+		return !fits(sum) || !fits(add.Delta.Big()) || sum.BitLen() > 127
 	}
 	if refused := pick(adds, beyond); len(refused) > 0 {
 		return &merge.RefusedError{Adds: refused, Cause: fmt.Errorf("in memory: %w", tally.ErrRange)}

@@ -97,7 +97,7 @@ func anyNumberOfClaims(s *suite) {
 
 func anyIdentity(s *suite) {
 	token := s.token()
-	ids := []string{"'", `"`, "''", `\`, "?", "a|b", "a\nb", "ключ/鍵", " ", "claim", strings.Repeat("x", 32)}
+	ids := []string{"'", `"`, "''", `\`, "?", "a|b", "a\nb", "ключ/鍵", " ", "claim", "\xff", "\xfe"}
 	var claims []merge.Claim
 	for _, id := range ids {
 		claims = append(claims, s.claim(id+s.prefix, token))

@@ -156,7 +156,7 @@ func commitRefused(s *suite) {
 	full.Delta, _ = tally.ParseSum("99999999999999999999999999999999999999") // 38 digits
 	s.commit(s.attempt(s.token(), full))
 	token := s.token()
-	_, err := s.Store.Commit(s.ctx, s.attempt(token, s.add("good", 1, 0), s.add("full", 1, 0), s.add("fine", 1, 0)))
+	_, err := s.Store.Commit(s.ctx, s.attempt(token, s.add("good", 1, 0), s.add("full", 2, 0), s.add("fine", 1, 0)))
 	var refused *merge.RefusedError
 	if !errors.As(err, &refused) || !slices.Equal(refused.Adds, []int{1}) {
 		s.Fatalf("Commit past 38 digits: %v, want a RefusedError that names add 1", err)
