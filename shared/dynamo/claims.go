@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -26,17 +25,10 @@ const (
 // PutClaims implements merge.Store.
 func (s *Store) PutClaims(ctx context.Context, claims []merge.Claim) []merge.ClaimReply {
 	replies := make([]merge.ClaimReply, len(claims))
-	var batches errgroup.Group
-	batches.SetLimit(s.parallel)
-	for at := 0; at < len(claims); at += maxStatements {
-		end := min(at+maxStatements, len(claims))
-		batches.Go(func() error {
-			b := batch{s, claims[at:end], replies[at:end]}
-			b.put(ctx)
-			return nil
-		})
-	}
-	_ = batches.Wait()
+	parallel(s.parallel, (len(claims)+maxStatements-1)/maxStatements, func(i int) {
+		from, to := i*maxStatements, min((i+1)*maxStatements, len(claims))
+		batch{s, claims[from:to], replies[from:to]}.put(ctx)
+	})
 	return replies
 }
 
@@ -142,15 +134,10 @@ func (b batch) failAll(err error) {
 
 // putEach puts the claims numbered one by one.
 func (b batch) putEach(ctx context.Context, numbers []int) {
-	var puts errgroup.Group
-	puts.SetLimit(singles)
-	for _, i := range numbers {
-		puts.Go(func() error {
-			b.replies[i].Standing, b.replies[i].Err = b.putOne(ctx, b.claims[i])
-			return nil
-		})
-	}
-	_ = puts.Wait()
+	parallel(singles, len(numbers), func(k int) {
+		i := numbers[k]
+		b.replies[i].Standing, b.replies[i].Err = b.putOne(ctx, b.claims[i])
+	})
 }
 
 func (s *Store) putOne(ctx context.Context, claim merge.Claim) (merge.Claim, error) {

@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"golang.org/x/sync/errgroup"
 )
 
 // Reader reads counters back. Rows past their ttl count as absent. Reads are eventually consistent, and so may miss the
@@ -57,15 +56,18 @@ func (r *Reader) Get(ctx context.Context, cell tally.Cell) (tally.Sum, error) {
 // GetMany returns the values of many cells, in their order.
 func (r *Reader) GetMany(ctx context.Context, cells []tally.Cell) ([]tally.Sum, error) {
 	sums := make([]tally.Sum, len(cells))
-	queries, within := errgroup.WithContext(ctx)
-	queries.SetLimit(r.parallel)
-	for i, cell := range cells {
-		queries.Go(func() (err error) {
-			sums[i], err = r.Get(within, cell)
-			return err
-		})
-	}
-	if err := queries.Wait(); err != nil {
+	within, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	parallel(r.parallel, len(cells), func(i int) {
+		if within.Err() != nil {
+			return
+		}
+		var err error
+		if sums[i], err = r.Get(within, cells[i]); err != nil {
+			fail(err)
+		}
+	})
+	if err := context.Cause(within); err != nil {
 		return nil, err
 	}
 	return sums, nil
