@@ -2,8 +2,12 @@ package deploy
 
 import (
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // The AWS actions that each function is allowed, and on what; nothing else. "source" is the stream or queue that it
@@ -18,7 +22,6 @@ var (
 		"dynamodb:GetItem DedupTable.Arn",
 		"dynamodb:PartiQLInsert DedupTable.Arn",
 		"dynamodb:PutItem DedupTable.Arn",
-		"dynamodb:UpdateItem DedupTable.Arn",
 	}
 	allowed = map[string][]string{
 		"Kinesis": slices.Concat(counting, []string{
@@ -154,4 +157,54 @@ func target(resource any) string {
 		return reference.Resource + "." + reference.Attribute
 	}
 	return fmt.Sprint(resource)
+}
+
+// The IAM actions that each operation needs; what a transaction needs follows from the writes in it.
+var needs = map[string]string{
+	"BatchExecuteStatement": "dynamodb:PartiQLInsert", // of which package dynamo has INSERT alone
+	"BatchGetItem":          "dynamodb:BatchGetItem",
+	"DeleteItem":            "dynamodb:DeleteItem",
+	"GetItem":               "dynamodb:GetItem",
+	"PutItem":               "dynamodb:PutItem",
+	"types.Put":             "dynamodb:PutItem",
+	"types.Update":          "dynamodb:UpdateItem",
+	"types.Delete":          "dynamodb:DeleteItem",
+	"types.ConditionCheck":  "dynamodb:ConditionCheckItem",
+	"TransactWriteItems":    "",
+}
+
+func TestRoles_AllowTheOperationsThatTheStoreCalls(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(top, "shared/dynamo/*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("package dynamo is not where it was: %v", err)
+	}
+	called := map[string]bool{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") || filepath.Base(file) == "reader.go" { // no function reads counts
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		operations := all(`client\.([A-Z]\w+)`, string(source))
+		writes := all(`&(types\.(?:Put|Update|Delete|ConditionCheck))\{`, string(source))
+		for _, operation := range slices.Concat(operations, writes) {
+			action, known := needs[operation]
+			if !known && operation != "WithTransportOptions" {
+				t.Errorf("%s calls %s; say here which action that needs, and allow it in the template", file, operation)
+			}
+			if action != "" {
+				called[action] = true
+			}
+		}
+	}
+	granted := map[string]bool{}
+	for _, grant := range counting {
+		action, _, _ := strings.Cut(grant, " ")
+		granted[action] = true
+	}
+	if !maps.Equal(called, granted) {
+		t.Errorf("the store needs %v; the roles allow %v", called, granted)
+	}
 }
