@@ -25,6 +25,10 @@ help: ## list the targets
 run: ## count real events end to end on this machine; EVENTS=file and RULES=file take your own
 	@go run ./shared/cmd/abacus run $(if $(EVENTS),--events '$(EVENTS)') $(if $(RULES),--rules '$(RULES)')
 
+.PHONY: local
+local: ## keep the whole suite up on this machine, until interrupted; prints what to set to reach it
+	@go run ./shared/cmd/abacus local $(if $(RULES),--rules '$(RULES)')
+
 .PHONY: test
 test: ## run every test; TESTS=./shared/merge/... runs some, TESTFLAGS=-v says more
 	$(if $(RACE),,@echo 'no C compiler here: testing without the race detector')
