@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"abacus/shared/tally"
@@ -144,8 +145,7 @@ func (c *compiler) matching(out *counter, n *yaml.Node) {
 	}
 	program, names, err := compileMatch(text)
 	if err != nil {
-		c.fault(n, "write an expression that is true or false, such as origin != nil && distance > 0; "+
-			"leave match out to count every record", "match: %v", err)
+		c.advise(n, "match: ", err, "write an expression that is true or false, such as origin != nil && distance > 0")
 		return
 	}
 	out.match = &match{program: program, line: n.Line}
@@ -281,7 +281,7 @@ func (c *compiler) windowing(out *counter, n *yaml.Node) {
 	for _, e := range entries {
 		parsed, err := tally.ParseWindow(e.name.Value)
 		if err != nil {
-			c.fault(e.name, "name it all, or by its length, such as 1h, 1d or 1w", "%v", err)
+			c.advise(e.name, "", err, "")
 			continue
 		}
 		w := window{Window: parsed, name: e.name.Value}
@@ -310,7 +310,17 @@ func (c *compiler) retention(e entry) time.Duration {
 func (c *compiler) duration(n *yaml.Node, text, what, remedy string) time.Duration {
 	d, err := tally.ParseDuration(text)
 	if err != nil {
-		c.fault(n, remedy, "%s: %v", what, err)
+		wrong, _, _ := strings.Cut(err.Error(), "; ") // the remedy here knows more
+		c.fault(n, remedy, "%s: %s", what, wrong)
 	}
 	return d
+}
+
+// advise notes an error of the form "what is wrong; what to do". otherwise is what to do where it does not say.
+func (c *compiler) advise(n *yaml.Node, before string, err error, otherwise string) {
+	what, remedy, found := strings.Cut(err.Error(), "; ")
+	if !found {
+		remedy = otherwise
+	}
+	c.fault(n, remedy, "%s%s", before, what)
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -55,7 +56,7 @@ func (c *compiler) timeMembers(out *clock, n *yaml.Node) {
 			return
 		}
 		if err := checkLayout(text, out.zone); err != nil {
-			c.fault(layout, `for example "2006/01/02 15:04"`, "layout %q: %v", text, err)
+			c.advise(layout, fmt.Sprintf("layout %q: ", text), err, "")
 		}
 		out.layout = text
 	}

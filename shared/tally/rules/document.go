@@ -52,15 +52,33 @@ func (v value) appendText(dst []byte) []byte {
 	return dst
 }
 
+// text returns what the string literal v says.
+func (v value) text() string {
+	if bytes.IndexByte(v.raw, '\\') < 0 {
+		return string(v.raw[1 : len(v.raw)-1])
+	}
+	return string(v.appendText(nil))
+}
+
 // cursor reads JSON text token by token. It copies nothing and is used again and again.
 type cursor struct {
 	jsontext.Decoder
 	input bytes.Buffer
+	used  bool
 }
 
 func (c *cursor) open(text []byte) {
+	c.used = true
 	c.input = *bytes.NewBuffer(text)
 	c.Reset(&c.input)
+}
+
+// close forgets the text.
+func (c *cursor) close() {
+	if c.used {
+		c.open(nil)
+		c.used = false
+	}
 }
 
 // reader reads the members that rules need out of documents, one document at a time, in one pass.
@@ -95,7 +113,7 @@ func (r *reader) read(root *member, document []byte) error {
 func (r *reader) reset() {
 	clear(r.values)
 	r.document = nil
-	r.cursor.open(nil)
+	r.cursor.close()
 }
 
 func (r *reader) object(m *member) error {
@@ -128,15 +146,18 @@ func (r *reader) find(m *member, name []byte) *member {
 // keep reads one value into m's slot, and the members under it into theirs.
 func (r *reader) keep(m *member) error {
 	kind := r.cursor.PeekKind()
-	from := r.cursor.InputOffset()
+	from := r.cursor.InputOffset() // of the colon before the value
 	if kind == jsontext.KindBeginObject && len(m.children) > 0 {
 		if err := r.object(m); err != nil {
 			return err
 		}
+		from += int64(bytes.IndexByte(r.document[from:], '{'))
 	} else {
-		if _, err := r.cursor.ReadValue(); err != nil {
+		raw, err := r.cursor.ReadValue()
+		if err != nil {
 			return err
 		}
+		from = r.cursor.InputOffset() - int64(len(raw))
 		if kind != jsontext.KindNull && kind != jsontext.KindBeginObject {
 			for _, slot := range m.below {
 				r.values[slot].kind = misplaced
@@ -144,8 +165,7 @@ func (r *reader) keep(m *member) error {
 		}
 	}
 	if m.slot >= 0 {
-		raw := bytes.TrimLeft(r.document[from:r.cursor.InputOffset()], ": \t\r\n")
-		r.values[m.slot] = value{kind: kind, raw: raw}
+		r.values[m.slot] = value{kind: kind, raw: r.document[from:r.cursor.InputOffset()]}
 	}
 	return nil
 }

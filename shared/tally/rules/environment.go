@@ -69,7 +69,7 @@ func (e *environment) scalar(v value) (any, string) {
 	case jsontext.KindFalse:
 		return false, ""
 	case jsontext.KindString:
-		return string(v.appendText(nil)), ""
+		return v.text(), ""
 	case jsontext.KindNumber:
 		return decodeNumber(v.raw)
 	default:
@@ -106,7 +106,7 @@ func (e *environment) composite() (any, string) {
 		var name string
 		if kind == jsontext.KindBeginObject {
 			raw, _ := e.cursor.ReadValue()
-			name = string(value{raw: raw}.appendText(nil))
+			name = value{raw: raw}.text()
 		}
 		element, wrong := e.composite()
 		if wrong != "" {
@@ -130,5 +130,5 @@ func (e *environment) reset() {
 	e.left = MaxMatchValues
 	clear(e.values)
 	clear(e.machine.Stack[:cap(e.machine.Stack)])
-	e.cursor.open(nil)
+	e.cursor.close()
 }

@@ -40,16 +40,7 @@ func (s *Set) Events(dst []tally.Event, doc Document, now time.Time) (events []t
 	}
 	w := s.pool.Get().(*work)
 	defer s.put(w)
-	w.doc, w.now = doc, now
-	if err := w.read(s.root, doc.JSON); err != nil {
-		return dst, 0, &BadRecord{Reason: "the document " + err.Error()}
-	}
-	for i := range s.counters {
-		if bad := w.count(&s.counters[i]); bad != nil {
-			return dst, 0, bad
-		}
-	}
-	return w.emit(dst), w.expired, nil
+	return w.events(dst, doc, now)
 }
 
 // put keeps w for a later call, unless this document made it large.
@@ -59,37 +50,4 @@ func (s *Set) put(w *work) {
 		w.reset()
 		s.pool.Put(w)
 	}
-}
-
-// emit appends the drafts to dst, with one allocation for all text and one for all adds.
-func (w *work) emit(dst []tally.Event) []tally.Event {
-	if len(w.adds) == 0 {
-		return dst
-	}
-	text := string(w.text)
-	slab := make([]tally.Add, len(w.adds))
-	next := 0
-	for i := range w.events {
-		w.events[i].next = next
-		next += w.events[i].adds
-	}
-	for _, a := range w.adds {
-		e := &w.events[a.event]
-		slab[e.next] = tally.Add{
-			Cell:  tally.Cell{Counter: a.counter.name, Key: a.key.of(text), Window: a.window.name, Bucket: a.bucket},
-			Delta: a.delta, Expires: a.expires,
-		}
-		e.next++
-	}
-	for _, e := range w.events {
-		if e.adds == 0 {
-			continue
-		}
-		id := e.id.of(text)
-		if id == "" {
-			id = tally.BoundID(w.doc.Source)
-		}
-		dst = append(dst, tally.Event{ID: id, Serial: w.doc.Serial, Adds: slab[e.next-e.adds : e.next : e.next]})
-	}
-	return dst
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,8 +42,9 @@ func (c *clock) read(v value, now time.Time, scratch []byte) (moment time.Time, 
 			wrong = fmt.Sprintf("is not a time in the layout %q; send it so, or change the layout", c.layout)
 		}
 	default:
-		// This is stricter than time.Parse, which lets pass one-digit hours, commas and offsets of 99 hours.
-		if err := moment.UnmarshalText(v.appendText(scratch)); err != nil {
+		text := v.appendText(scratch)
+		// The library lets pass hours of one digit and decimal commas, which RFC 3339 does not know.
+		if err := moment.UnmarshalText(text); err != nil || text[13] != ':' || bytes.IndexByte(text, ',') >= 0 {
 			wrong = "is not a time in RFC 3339; send one such as 2006-01-02T15:04:05Z, or say its layout or unit in the rule file"
 		}
 	}

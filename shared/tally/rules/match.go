@@ -30,7 +30,7 @@ const wholeDocument = "$env"
 // compileMatch compiles an expression, and returns the top members of the document that it reads.
 func compileMatch(text string) (*vm.Program, []string, error) {
 	if len(text) > maxMatch {
-		return nil, nil, fmt.Errorf("an expression has at most %d bytes", maxMatch)
+		return nil, nil, fmt.Errorf("an expression has at most %d bytes; write a shorter one", maxMatch)
 	}
 	tree, err := parser.Parse(text)
 	if err != nil {
@@ -53,8 +53,10 @@ func compileMatch(text string) (*vm.Program, []string, error) {
 		return nil, nil, bounds.err
 	case err != nil:
 		return nil, nil, explainCompile(err)
+	case calculates(tree.Node):
+		return nil, nil, errors.New("it gives a number or text, not true or false; compare it with something")
 	case len(names) == 0:
-		return nil, nil, errors.New("it reads no member, so its answer is always the same")
+		return nil, nil, errors.New("it reads no member, so its answer is always the same; leave match out to count every record")
 	}
 	return program, names, nil
 }
@@ -95,17 +97,24 @@ func (r *reading) members() ([]string, error) {
 	case len(r.calls) > 0:
 		return nil, noFunction(r.calls[0])
 	case r.whole != r.indexed:
-		return nil, fmt.Errorf(`%s is read one member at a time, as in %s["detail-type"]`, wholeDocument, wholeDocument)
+		return nil, fmt.Errorf(`%s alone is the whole document; read one member, as in %s["detail-type"]`, wholeDocument, wholeDocument)
 	}
 	slices.Sort(r.names)
 	return slices.Compact(r.names), nil
 }
 
+// calculates reports whether an expression's outermost operator can never give true or false. The compiler, which does
+// not know what members hold, lets it pass.
+func calculates(root ast.Node) bool {
+	binary, ok := root.(*ast.BinaryNode)
+	return ok && slices.Contains([]string{"+", "-", "*", "/", "%", "**", "^"}, binary.Operator)
+}
+
 func noFunction(name string) error {
 	if slices.Contains(functions, name) { // it lost its meaning to a member of that name
-		return fmt.Errorf("%s is a member of the document here; write ::%s(...) for the function", name, name)
+		return fmt.Errorf("%s is a member of the document here, not a function; write ::%s(...) for the function", name, name)
 	}
-	return fmt.Errorf("%s is not a function that a match may call; there are %s", name, strings.Join(functions, ", "))
+	return fmt.Errorf("%s is not a function that a match may call; call one of %s", name, strings.Join(functions, ", "))
 }
 
 // bounding refuses what could take more than linear time or memory, or give another answer the next time.
@@ -130,7 +139,7 @@ func (b *bounding) Visit(node *ast.Node) {
 			err = errors.New("a function over a list cannot stand inside another; compare with one list")
 		}
 	case *ast.VariableDeclaratorNode, *ast.SequenceNode:
-		err = errors.New("a match is one expression, without let and ;")
+		err = errors.New("a match is one expression without let; write out what let would name")
 	}
 	if b.err == nil {
 		b.err = err

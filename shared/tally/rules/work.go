@@ -3,7 +3,6 @@ package rules
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"time"
 
 	"abacus/shared/tally"
@@ -13,15 +12,15 @@ import (
 
 // work is what one call of Events needs. It is used again by later calls, so that a document costs few allocations.
 type work struct {
+	set *Set
 	reader
-	file        string
 	environment environment
 	list        cursor
 	doc         Document
 	now         time.Time
 
 	text    []byte // identities and keys, cut into spans
-	events  []draft
+	drafts  []draft
 	adds    []draftAdd
 	keys    []span // of the counter at hand
 	expired int
@@ -51,7 +50,7 @@ type draftAdd struct {
 }
 
 func newWork(s *Set) *work {
-	w := &work{file: s.file}
+	w := &work{set: s}
 	w.values = make([]value, s.slots)
 	w.environment.values = map[string]any{}
 	w.environment.left = MaxMatchValues
@@ -62,9 +61,56 @@ func newWork(s *Set) *work {
 func (w *work) reset() {
 	w.reader.reset()
 	w.environment.reset()
-	w.list.open(nil)
+	w.list.close()
 	w.doc, w.expired = Document{}, 0
-	w.text, w.events, w.adds = w.text[:0], w.events[:0], w.adds[:0]
+	w.text, w.drafts, w.adds = w.text[:0], w.drafts[:0], w.adds[:0]
+}
+
+// events is Set.Events for one document.
+func (w *work) events(dst []tally.Event, doc Document, now time.Time) (events []tally.Event, expired int, err error) {
+	w.doc, w.now = doc, now
+	if err := w.read(w.set.root, doc.JSON); err != nil {
+		return dst, 0, &BadRecord{Reason: "the document " + err.Error()}
+	}
+	for i := range w.set.counters {
+		if bad := w.count(&w.set.counters[i]); bad != nil {
+			return dst, 0, bad
+		}
+	}
+	return w.emit(dst), w.expired, nil
+}
+
+// emit appends the drafts to dst, with one allocation for all text and one for all adds.
+func (w *work) emit(dst []tally.Event) []tally.Event {
+	if len(w.adds) == 0 {
+		return dst
+	}
+	text := string(w.text)
+	slab := make([]tally.Add, len(w.adds))
+	next := 0
+	for i := range w.drafts {
+		w.drafts[i].next = next
+		next += w.drafts[i].adds
+	}
+	for _, a := range w.adds {
+		e := &w.drafts[a.event]
+		slab[e.next] = tally.Add{
+			Cell:  tally.Cell{Counter: a.counter.name, Key: a.key.of(text), Window: a.window.name, Bucket: a.bucket},
+			Delta: a.delta, Expires: a.expires,
+		}
+		e.next++
+	}
+	for _, e := range w.drafts {
+		if e.adds == 0 {
+			continue
+		}
+		id := e.id.of(text)
+		if id == "" {
+			id = tally.BoundID(w.doc.Source)
+		}
+		dst = append(dst, tally.Event{ID: id, Serial: w.doc.Serial, Adds: slab[e.next-e.adds : e.next : e.next]})
+	}
+	return dst
 }
 
 // count adds to the drafts what one counter makes of the document.
@@ -99,10 +145,10 @@ func (w *work) count(c *counter) *BadRecord {
 				}
 			}
 			w.adds = append(w.adds, add)
-			w.events[event].adds++
+			w.drafts[event].adds++
 		}
 	}
-	if w.events[event].adds > MaxAdds {
+	if w.drafts[event].adds > MaxAdds {
 		return w.bad(c, "keys", c.keys[0].line, "", fmt.Sprintf("the record makes more than %d adds of one event; "+
 			"use fewer keys or windows, or counters with an id and no common scope", MaxAdds))
 	}
@@ -111,7 +157,7 @@ func (w *work) count(c *counter) *BadRecord {
 
 func (w *work) bad(c *counter, member string, line int, path, reason string) *BadRecord {
 	return &BadRecord{
-		Counter: c.name, Rule: fmt.Sprintf("%s:%d", w.file, line), Member: member, Path: path, Reason: reason,
+		Counter: c.name, Rule: fmt.Sprintf("%s:%d", w.set.file, line), Member: member, Path: path, Reason: reason,
 	}
 }
 
@@ -137,14 +183,14 @@ func (w *work) event(c *counter) (int, *BadRecord) {
 			return 0, w.bad(c, "id", c.id.line, c.id.path, wrong)
 		}
 	}
-	for i, e := range w.events {
+	for i, e := range w.drafts {
 		if bytes.Equal(w.text[e.id.from:e.id.to], w.text[from:]) {
 			w.text = w.text[:from]
 			return i, nil
 		}
 	}
-	w.events = append(w.events, draft{id: span{from, len(w.text)}})
-	return len(w.events) - 1, nil
+	w.drafts = append(w.drafts, draft{id: span{from, len(w.text)}})
+	return len(w.drafts) - 1, nil
 }
 
 // appendID appends scope and identity, or nothing where the document has no identity for this counter.
@@ -210,64 +256,4 @@ func (w *work) delta(c *counter) (int64, *BadRecord) {
 			fmt.Sprintf("has more than %d decimals; send fewer, or raise scale", c.add.scale))
 	}
 	return delta, nil
-}
-
-// makeKeys fills keys with the distinct keys of the counter.
-func (w *work) makeKeys(c *counter) *BadRecord {
-	w.keys = w.keys[:0]
-	for i := range c.keys {
-		t := &c.keys[i]
-		var path, wrong string
-		if t.list < 0 {
-			path, wrong = w.makeKey(t, value{})
-		} else {
-			path, wrong = w.spread(t)
-		}
-		if wrong != "" {
-			return w.bad(c, "keys", t.line, path, wrong)
-		}
-	}
-	return nil
-}
-
-func (w *work) makeKey(t *template, element value) (path, wrong string) {
-	from := len(w.text)
-	if w.text, path, wrong = t.render(w.text, w.values, element); wrong != "" {
-		return path, wrong
-	}
-	key := w.text[from:]
-	if slices.ContainsFunc(w.keys, func(k span) bool { return bytes.Equal(w.text[k.from:k.to], key) }) {
-		w.text = w.text[:from]
-		return "", ""
-	}
-	if len(w.keys) == MaxAdds {
-		return "", fmt.Sprintf("the record gives more than %d keys; send fewer", MaxAdds)
-	}
-	w.keys = append(w.keys, span{from, len(w.text)})
-	return "", ""
-}
-
-// spread makes one key for each element of a list.
-func (w *work) spread(t *template) (path, wrong string) {
-	list := t.parts[t.list]
-	v := w.values[list.slot]
-	if v.kind != jsontext.KindBeginArray {
-		return list.path, v.describe() + "; send a list, or leave such records out with match"
-	}
-	w.list.open(v.raw)
-	_, _ = w.list.ReadToken()
-	n := 0
-	for kind := w.list.PeekKind(); kind != jsontext.KindEndArray; kind = w.list.PeekKind() {
-		if n++; n > MaxList {
-			return list.path, fmt.Sprintf("is a list of more than %d elements; send fewer", MaxList)
-		}
-		raw, _ := w.list.ReadValue() // valid: it was read before
-		if path, wrong := w.makeKey(t, value{kind: kind, raw: raw}); wrong != "" {
-			return path, wrong
-		}
-	}
-	if n == 0 {
-		return list.path, "is an empty list; send elements, or leave such records out with match, as in len(tags) > 0"
-	}
-	return "", ""
 }
