@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"abacus/shared/local/table"
 	"abacus/shared/local/wire"
 	"abacus/shared/merge"
 )
@@ -180,7 +179,7 @@ func TestPutClaims_AnswersThatDoNotMatchTheStatementsAreUnknown(t *testing.T) {
 // Batches are cut at the limit of 25, and exactly as many are in flight as was asked for.
 func TestPutClaims_BatchesAreBounded(t *testing.T) {
 	const parallel, batches = 3, 9
-	service, client := standIn(t, table.Config{})
+	sky, client := stormyStandIn(t)
 	var mu sync.Mutex
 	var inFlight, most, requests int
 	met := make(chan struct{}) // closed once so many requests are in flight together
@@ -191,7 +190,7 @@ func TestPutClaims_BatchesAreBounded(t *testing.T) {
 		defer mu.Unlock()
 		inFlight--
 	}
-	service.Fault = func(call wire.Call) wire.Fault {
+	sky.turn(func(call wire.Call) wire.Fault {
 		if n := len(statementsOf(t, call.Body)); n > maxStatements {
 			t.Errorf("%d statements", n)
 		}
@@ -210,7 +209,7 @@ func TestPutClaims_BatchesAreBounded(t *testing.T) {
 		case <-t.Context().Done():
 		}
 		return wire.Fault{}
-	}
+	})
 	names := make([]string, batches*maxStatements)
 	for i := range names {
 		names[i] = fmt.Sprint("e", i)
@@ -289,13 +288,13 @@ func TestRelease_FailedConditionIsASuccess(t *testing.T) {
 }
 
 func TestPutClaims_OneFailedBatchLeavesTheOthers(t *testing.T) {
-	service, client := standIn(t, table.Config{})
-	service.Fault = func(call wire.Call) wire.Fault {
+	sky, client := stormyStandIn(t)
+	sky.turn(func(call wire.Call) wire.Fault {
 		if strings.Contains(string(call.Body), "claim|e30") {
 			return wire.Fault{Before: errors.New("down")}
 		}
 		return wire.Fault{}
-	}
+	})
 	var names []string
 	for i := range 60 {
 		names = append(names, fmt.Sprint("e", i))

@@ -91,8 +91,7 @@ func classify(err error) class {
 		return unknown // the last answer says nothing of the tries before it
 	}
 	var params smithy.InvalidParamsError
-	var region *aws.MissingRegionError
-	if errors.As(err, &params) || errors.As(err, &region) {
+	if errors.As(err, &params) {
 		return permanent // never sent
 	}
 	return classOf(codeOf(err))

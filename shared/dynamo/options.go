@@ -53,6 +53,8 @@ type Usage struct {
 // AWS_ENDPOINT_URL.
 func NewClient(cfg aws.Config) *dynamodb.Client {
 	return dynamodb.NewFromConfig(cfg, neverRetry, func(o *dynamodb.Options) {
+		// The SDK does nothing about a wrong checksum but log it, and takes each answer without one for wrong.
+		o.DisableValidateResponseChecksum = true
 		if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
 			o.HTTPClient = client.WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = idleConnections })
 		}
@@ -79,6 +81,9 @@ func (o *Options) complete(needsDedup bool) (link, error) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	if o.Client == nil {
 		fault("no client: pass one from NewClient")
+	}
+	if o.Client != nil && o.Client.Options().Region == "" {
+		fault("no region: set AWS_REGION")
 	}
 	for what, name := range map[string]string{"counters": o.Counters, "dedup": o.Dedup} {
 		if name == "" && what == "dedup" && !needsDedup {
