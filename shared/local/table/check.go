@@ -40,11 +40,7 @@ func (p *parser) checkComparison(c *comparison) {
 	}
 	p.checkDistinct(c.op, c.left, c.right)
 	if c.op != "=" && c.op != "<>" {
-		for _, o := range []operand{c.left, c.right} {
-			if k, fixed := fixedKind(o); fixed && !k.ordered() {
-				p.fail("Incorrect operand type for operator or function; operator: %s, operand type: %s", c.op, k)
-			}
-		}
+		p.checkKinds(c.op, kind.ordered, c.left, c.right)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"slices"
+	"strings"
 
 	"abacus/shared/local/wire"
 
@@ -190,14 +191,19 @@ func (v *Value) tidySet() error {
 			kindBS: "Binary sets should not be empty"}[v.kind]
 		return invalid("One or more parameter values were invalid: %s", what)
 	}
+	given := slices.Clone(v.members)
 	slices.Sort(v.members)
 	if len(slices.Compact(slices.Clone(v.members))) == len(v.members) {
 		return nil
 	}
-	if v.kind == kindNS {
+	switch v.kind {
+	case kindNS:
 		return invalid("Input collection contains duplicates")
+	case kindSS:
+		return invalid("One or more parameter values were invalid: Input collection [%s] contains duplicates.",
+			strings.Join(given, ", "))
 	}
-	return invalid("One or more parameter values were invalid: Input collection of type %s contains duplicates.", v.kind)
+	return invalid("One or more parameter values were invalid: Input collection of type BS contains duplicates.")
 }
 
 func readOpen(dec *jsontext.Decoder) error {

@@ -4,7 +4,7 @@ import "slices"
 
 // newTable checks a definition and makes the table that it asks for.
 func newTable(q *tableDefinition) (*table, error) {
-	if err := checkTableName(q.TableName); err != nil {
+	if err := checkName("TableName", q.TableName); err != nil {
 		return nil, err
 	}
 	if err := q.checkBilling(); err != nil {

@@ -60,13 +60,10 @@ type decimal struct {
 // range can be written within it.
 const maxExponent = 1 << 24
 
-// scanDecimal reads [+-]digits[.digits][(e|E)[+-]digits], with at least one digit before the exponent.
+// scanDecimal reads [-]digits[.digits][(e|E)[+-]digits], with at least one digit before the exponent.
 func scanDecimal(text string) (decimal, bool) {
 	var d decimal
-	if text[0] == '-' || text[0] == '+' {
-		d.negative = text[0] == '-'
-		text = text[1:]
-	}
+	text, d.negative = strings.CutPrefix(text, "-")
 	mantissa, exponent := text, 0
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
 		var ok bool

@@ -263,17 +263,12 @@ func (s *Service) page(q *paging, v view, within span) (*pageAnswer, error) {
 	return answer, nil
 }
 
-// fill takes rows up to the page's limits, and returns how many bytes it looked at.
+// fill takes rows up to the page's limits, and returns how many bytes it looked at. The row that reaches the size limit is
+// still the page's.
 func (a *pageAnswer) fill(q *paging, v view, rows iter.Seq[row]) int {
 	size := 0
-	var last Item
 	for w := range rows {
 		size += w.item.size()
-		if size > maxPage && a.ScannedCount > 0 {
-			a.LastEvaluatedKey = v.key(last)
-			return size - w.item.size()
-		}
-		last = w.item
 		a.ScannedCount++
 		if q.filter == nil || q.filter.holds(w.item) {
 			a.Count++
@@ -281,8 +276,8 @@ func (a *pageAnswer) fill(q *paging, v view, rows iter.Seq[row]) int {
 				a.Items = append(a.Items, q.keeps.of(w.item))
 			}
 		}
-		if q.Limit != nil && a.ScannedCount == *q.Limit {
-			a.LastEvaluatedKey = v.key(last)
+		if q.Limit != nil && a.ScannedCount == *q.Limit || size >= maxPage {
+			a.LastEvaluatedKey = v.key(w.item)
 			break
 		}
 	}

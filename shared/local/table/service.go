@@ -133,11 +133,11 @@ func operation[Q, A any](s *Service, answer func(context.Context, *Q) (*A, error
 
 // table returns a table that can be used. The caller holds the lock.
 func (s *Service) table(name string) (*table, error) {
-	t, err := s.anyTable(name)
-	if err != nil {
-		return nil, wire.Errorf("ResourceNotFoundException", "Requested resource not found")
+	if err := checkName("TableName", name); err != nil {
+		return nil, err
 	}
-	if t.status(s.config.Now()) != statusActive {
+	t, found := s.tables[name]
+	if !found || t.status(s.config.Now()) != statusActive {
 		return nil, wire.Errorf("ResourceNotFoundException", "Requested resource not found")
 	}
 	return t, nil
@@ -145,7 +145,7 @@ func (s *Service) table(name string) (*table, error) {
 
 // anyTable returns a table in any state.
 func (s *Service) anyTable(name string) (*table, error) {
-	if err := checkTableName(name); err != nil {
+	if err := checkName("TableName", name); err != nil {
 		return nil, err
 	}
 	t, found := s.tables[name]
