@@ -39,8 +39,8 @@ func (f frame) truncated() Position {
 	return Position(binary.LittleEndian.Uint64(f.payload))
 }
 
-// seal fills in the header of the frame that occupies buf: payload from frameHeader on, header still blank. salt ties it
-// to its segment: bytes of another segment, or a frame inside a record's data, never pass for one of this segment.
+// seal fills in the header of the frame that occupies buf: payload from frameHeader on, header still blank. salt ties
+// it to its segment: bytes of another segment, or a frame inside a record's data, never pass for one of this segment.
 func seal(buf []byte, kind byte, count uint32, first Position, salt uint32) {
 	buf[4], buf[5], buf[6], buf[7] = frameMark, version, kind, 0
 	binary.LittleEndian.PutUint32(buf[8:], uint32(len(buf)-frameHeader))
@@ -52,7 +52,8 @@ func seal(buf []byte, kind byte, count uint32, first Position, salt uint32) {
 func checksum(b []byte, salt uint32) uint32 { return crc32.Update(salt, castagnoli, b) }
 
 // open reads the frame at the start of buf. It returns false where there is none that is whole and intact; need then
-// says how many bytes a frame with this header would take, 0 where this cannot be a header. No frame is larger than limit.
+// says how many bytes a frame with this header would take, 0 where this cannot be a header. No frame is larger than
+// limit.
 func open(buf []byte, salt uint32, limit int64) (f frame, need int, ok bool) {
 	if len(buf) < frameHeader || buf[4] != frameMark || buf[5] != version || buf[6] == 0 || buf[6] > kindClosed {
 		return frame{}, 0, false

@@ -48,7 +48,8 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("log %s is in use by %s; a log has one owner: stop that one, or use another directory", e.Dir, e.Owner)
+	return fmt.Sprintf("log %s is in use by %s; a log has one owner: stop that one, or use another directory",
+		e.Dir, e.Owner)
 }
 
 const lockName = "LOCK"

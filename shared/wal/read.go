@@ -47,10 +47,13 @@ func (r *reader) next(low, high Position) (f frame, gap, at int64, ok bool, err 
 	return frame{}, gap, r.end, false, nil
 }
 
-// walk calls visit for each intact frame from r's place on, until it returns false, and reports the damage between them.
-// expect is the position that the first frame should have, high bounds all. It returns the position expected next and
-// where the last intact frame ended; behind that, up to r.end, there is no intact frame unless visit stopped the walk.
-func (l *Log) walk(s *segment, r *reader, expect, high Position, visit func(frame, int64) bool) (Position, int64, error) {
+// walk calls visit for each intact frame from r's place on, until it returns false, and reports the damage between
+// them. expect is the position that the first frame should have, high bounds all. It returns the position expected next
+// and where the last intact frame ended; behind that, up to r.end, there is no intact frame unless visit stopped the
+// walk.
+func (l *Log) walk(
+	s *segment, r *reader, expect, high Position, visit func(frame, int64) bool,
+) (next Position, end int64, err error) {
 	for {
 		f, gap, at, ok, err := r.next(expect, high)
 		if err != nil || !ok {

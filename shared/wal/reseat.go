@@ -66,8 +66,9 @@ func (l *Log) roll() error {
 	return nil
 }
 
-// undo takes back the bytes that a failed group may have left behind the end of s, and returns what to tell its members.
-// After a failed sync the page cache can no longer be trusted to reach the disk, so the segment is given up as well.
+// undo takes back the bytes that a failed group may have left behind the end of s, and returns what to tell its
+// members. After a failed sync the page cache can no longer be trusted to reach the disk, so the segment is given up as
+// well.
 func (l *Log) undo(s *segment, cause error, syncFailed bool) error {
 	cut := s.file.Truncate(s.end)
 	s.zeroEnd = s.end

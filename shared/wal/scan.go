@@ -11,10 +11,10 @@ import (
 // readers lends the buffers of scans.
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// Scan yields the records at positions from to through that are written and not truncated, in order. Data is lent: it is
-// valid until the next record is asked for, and appending to it cannot reach a neighbour. Damaged stretches are reported
-// (Options.OnDamage, State) and passed over; no byte of them is ever yielded. An error ends the scan: the disk did not
-// answer, or the log is closed.
+// Scan yields the records at positions from to through that are written and not truncated, in order. Data is lent: it
+// is valid until the next record is asked for, and appending to it cannot reach a neighbour. Damaged stretches are
+// reported (Options.OnDamage, State) and passed over; no byte of them is ever yielded. An error ends the scan: the disk
+// did not answer, or the log is closed.
 func (l *Log) Scan(from, through Position) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if l.isClosed() {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Position names a record: greater for every later one, never used twice. 0 is before the first.
@@ -78,7 +79,8 @@ type Damage struct {
 }
 
 func (d Damage) String() string {
-	return fmt.Sprintf("%s is damaged at offset %d for %d bytes: %d records after position %d are lost", d.Segment, d.Offset, d.Bytes, d.Lost, d.After)
+	return fmt.Sprintf("%s is damaged at offset %d for %d bytes: %d records after position %d are lost",
+		d.Segment, d.Offset, d.Bytes, d.Lost, d.After)
 }
 
 // State is a consistent picture of a log.
@@ -99,7 +101,8 @@ type Log struct {
 	opts   Options
 	unlock func()
 
-	queue queue // append.go
+	queue     queue // append.go
+	consuming atomic.Bool
 
 	mu      sync.RWMutex // guards what follows
 	state   State
@@ -136,11 +139,13 @@ func (o *Options) applyDefaults() error {
 			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
-	refuse(o.SegmentBytes < 64<<10 || o.SegmentBytes > math.MaxInt32, "SegmentBytes %d: use 64 KiB to 2 GiB", o.SegmentBytes)
+	refuse(o.SegmentBytes < 64<<10 || o.SegmentBytes > math.MaxInt32,
+		"SegmentBytes %d: use 64 KiB to 2 GiB", o.SegmentBytes)
 	refuse(o.MaxBytes < 2*o.SegmentBytes, "MaxBytes %d: use at least two segments, %d", o.MaxBytes, 2*o.SegmentBytes)
 	refuse(frame < frameHeader+17 || frame > o.SegmentBytes-segmentHeader-frameHeader,
 		"MaxFrame %d: use 41 to %d", frame, o.SegmentBytes-segmentHeader-frameHeader)
-	refuse(record < 1 || record > frame-frameHeader-16, "MaxRecord %d: use 1 to %d, which MaxFrame allows", record, frame-frameHeader-16)
+	refuse(record < 1 || record > frame-frameHeader-16,
+		"MaxRecord %d: use 1 to %d, which MaxFrame allows", record, frame-frameHeader-16)
 	refuse(o.Dir == "" && o.FS == nil, "Dir is empty: name the log's directory")
 	return errors.Join(faults...)
 }
@@ -156,6 +161,14 @@ func (l *Log) State() State {
 
 // Supports reports whether the log can give d.
 func (l *Log) Supports(d Durability) bool { return d <= Synced }
+
+// Consume makes the caller the log's only consumer until it calls release; false where there is one already.
+func (l *Log) Consume() (release func(), ok bool) {
+	if !l.consuming.CompareAndSwap(false, true) {
+		return nil, false
+	}
+	return func() { l.consuming.Store(false) }, true
+}
 
 // active is the segment that is written to. Only the leader may use it without the lock.
 func (l *Log) active() *segment { return l.chain[len(l.chain)-1] }
