@@ -83,22 +83,23 @@ const (
 
 // Sentinels of a Consumer. Their errors hold no payload, id or text of a cause; errors.As and errors.Is find the cause.
 var (
-	ErrRunning                      = errors.New("another Run, Drain or Next has the log: wait until it returns")
-	ErrUnsupportedDeliveryGuarantee = errors.New("the guarantee is not available: choose one that the log and the " +
-		"acknowledger support")
-	ErrBatchTooLarge                = errors.New("the next record is larger than MaxBytes: raise it, or choose another " +
-		"rejection policy")
-	ErrInvalidSendResult            = errors.New("the sender's result does not fit what it was offered: name a prefix by its " +
-		"last position, and reject only the record behind it")
-	ErrPermanentRejection           = errors.New("the downstream will never take the next record: remove its cause, or choose " +
-		"another rejection policy")
-	ErrConsumerStalled              = errors.New("the next record is not getting through: look at the downstream")
-	ErrPanic                        = errors.New("a callback panicked: mend it, then start again")
-	ErrSend                         = errors.New("the sender failed: the same records are offered again")
-	ErrDeadLetter                   = errors.New("the dead-letter handler failed: the same record is handed to it again")
-	ErrAcknowledge                  = errors.New("the downstream accepted records but the truncation failed: they are offered " +
-		"again after a restart")
-	ErrLog                          = errors.New("the log failed: look at its disk, then start again")
+	ErrRunning = errors.New("another Run, Drain or Next has the log: wait until it returns")
+
+	ErrUnsupportedDeliveryGuarantee = errors.New("the guarantee is not available: " +
+		"choose one that the log and the acknowledger support")
+	ErrBatchTooLarge = errors.New("the next record is larger than MaxBytes: " +
+		"raise it, or choose another rejection policy")
+	ErrInvalidSendResult = errors.New("the sender's result does not fit what it was offered: " +
+		"name a prefix by its last position, and reject only the record behind it")
+	ErrPermanentRejection = errors.New("the downstream will never take the next record: " +
+		"remove its cause, or choose another rejection policy")
+	ErrConsumerStalled = errors.New("the next record is not getting through: look at the downstream")
+	ErrPanic           = errors.New("a callback panicked: mend it, then start again")
+	ErrSend            = errors.New("the sender failed: the same records are offered again")
+	ErrDeadLetter      = errors.New("the dead-letter handler failed: the same record is handed to it again")
+	ErrAcknowledge     = errors.New("the downstream accepted records but the truncation failed: " +
+		"they are offered again after a restart")
+	ErrLog = errors.New("the log failed: look at its disk, then start again")
 )
 
 // MaxBatchLimit is the largest MaxBatch.

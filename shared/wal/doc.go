@@ -1,6 +1,8 @@
 // Package wal is a write-ahead log for one process: appends that are there whole or not at all, positions that never
 // repeat, damage that is found and told, and many writers that share one write and one sync.
+//
 // # Guarantee
+//
 //   - An append that returned nil at Volatile is read back by every Scan and every later Open on the same running host,
 //     until it is truncated. At Synced it also survives the end of the host.
 //   - An append that returned an error is never read back, now or later, unless the error wraps ErrUncertain.
@@ -9,24 +11,34 @@
 //   - No byte that fails its checksum is returned. Damage is told with segment, offset and the number of records lost;
 //     every intact frame behind it is still read. The damaged bytes are kept in a file of their own.
 //   - One owner at a time.
+//
 // # No guarantee
+//
 //   - A record at Volatile may be lost with the host. Flush(Synced) ends that.
 //   - Damage at the very end of the newest segment looks like an append that a crash tore, and is cut off as one. Open
 //     tells how many bytes it cut.
 //   - The log does not encrypt, compress or replicate.
+//
 // # Bytes on disk
+//
 // A directory holds segments, named by a serial number of 20 digits that only grows. A segment is a header of 1,024
 // bytes and frames behind it, all numbers little-endian:
+//
 //	segment  | header copy 1 | zeroes to 512 | header copy 2 | zeroes to 1024 | frame | frame | ... | zeroes |
+//
 //	header   0        8      12       20      28     36        44         52         60      68    72
 //	         | magic  | salt | serial | first | prev | prevEnd | prevLast | truncated | zeroes | crc |
+//
 //	frame    0     4      5         6      7   8        12      16      24
 //	         | crc | 0xA7 | version | kind | 0 | length | count | first | payload, length bytes |
+//
 //	records  | id length, data length (uvarints), count times | all ids | all data |
+//
 // crc is CRC-32C over all that follows it in the frame, begun with the segment's salt, so that neither bytes left by an
 // older file nor a frame inside somebody's data passes for a frame. kind is 1 for records, 2 for a truncation (payload:
 // a position in 8 bytes), 3 for an orderly close. first is the position of the frame's first record, or of the next one
 // to come; so any two intact frames tell how many records were between them.
+//
 // The header reserves the positions from first to first+2^20-1 before any is handed out, and says where the segment
 // before it (prev) ends: bytes behind prevEnd there are void. DESIGN.md tells why.
 package wal
