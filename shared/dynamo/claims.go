@@ -170,8 +170,8 @@ func (s *Store) insert(r row) types.BatchStatementRequest {
 	}
 }
 
-// readRows reads at most 100 rows of the dedup table by key, strongly consistent, and asks again for those that DynamoDB
-// did not get to. It returns the rows that it has, and an error if some could not be read.
+// readRows reads at most 100 rows of the dedup table by key, strongly consistent, and asks again for those that
+// DynamoDB did not get to. It returns the rows that it has, and an error if some could not be read.
 func (s *Store) readRows(ctx context.Context, keys []string) (map[string]row, error) {
 	const operation = "BatchGetItem"
 	found := map[string]row{}

@@ -23,7 +23,8 @@ func claimsNamed(token merge.Token, names ...string) []merge.Claim {
 }
 
 func claimItem(event, token string, ttl int64) string {
-	return fmt.Sprintf(`{"pk":{"S":"claim|%s"},"token":{"S":%q},"lease":{"N":"1767323045680"},"ttl":{"N":"%d"}}`, event, token, ttl)
+	return fmt.Sprintf(`{"pk":{"S":"claim|%s"},"token":{"S":%q},"lease":{"N":"1767323045680"},"ttl":{"N":"%d"}}`,
+		event, token, ttl)
 }
 
 const farOff = 9999999999
@@ -55,7 +56,8 @@ func TestPutClaims_ReadsTheErrorOfEachStatement(t *testing.T) {
 			responses = append(responses, fmt.Sprintf(`{"Error":{"Code":%q,"Item":%s}}`, answer.code, answer.item))
 		}
 	}
-	s := &script{replies: map[string][]reply{operationBatch: {{body: `{"Responses":[` + strings.Join(responses, ",") + `]}`}}}}
+	all := `{"Responses":[` + strings.Join(responses, ",") + `]}`
+	s := &script{replies: map[string][]reply{operationBatch: {{body: all}}}}
 	for i, got := range storeOn(t, scripted(t, s)).PutClaims(t.Context(), claimsNamed("T", names...)) {
 		said := string(got.Standing.Token)
 		if got.Err != nil {
@@ -78,8 +80,10 @@ func TestPutClaims_LooksUpTheRowOfADuplicate(t *testing.T) {
 	s := &script{replies: map[string][]reply{
 		operationBatch: {{body: `{"Responses":[` + duplicate + "," + duplicate + "," + duplicate + `]}`}},
 		"BatchGetItem": {
-			{body: `{"UnprocessedKeys":{"abacus-dedup":{"ConsistentRead":true,"Keys":[{"pk":{"S":"claim|b"}},{"pk":{"S":"claim|c"}}]}}}`},
-			{body: `{"Responses":{"abacus-dedup":[` + claimItem("c", "T", farOff) + "," + claimItem("b", "other", farOff) + `]}}`},
+			{body: `{"UnprocessedKeys":{"abacus-dedup":{"ConsistentRead":true,
+				"Keys":[{"pk":{"S":"claim|b"}},{"pk":{"S":"claim|c"}}]}}}`},
+			{body: `{"Responses":{"abacus-dedup":[` +
+				claimItem("c", "T", farOff) + "," + claimItem("b", "other", farOff) + `]}}`},
 		},
 	}}
 	store := storeOn(t, scripted(t, s))
@@ -117,9 +121,8 @@ func TestPutClaims_KeysLeftUnprocessedForGoodAreThrottled(t *testing.T) {
 func TestPutClaims_RowPastItsTTLIsPutOver(t *testing.T) {
 	now := time.Unix(1767323045, 999e6)
 	for ttl, want := range map[int64]string{now.Unix() + 1: operationBatch, now.Unix(): operationBatch + " PutItem"} {
-		s := &script{replies: map[string][]reply{
-			operationBatch: {{body: `{"Responses":[{"Error":{"Code":"DuplicateItem","Item":` + claimItem("a", "old", ttl) + `}}]}`}},
-		}}
+		duplicate := `{"Responses":[{"Error":{"Code":"DuplicateItem","Item":` + claimItem("a", "old", ttl) + `}}]}`
+		s := &script{replies: map[string][]reply{operationBatch: {{body: duplicate}}}}
 		o := scripted(t, s)
 		o.Now = func() time.Time { return now }
 		got := storeOn(t, o).PutClaims(t.Context(), claimsNamed("T", "a"))[0]
@@ -253,7 +256,8 @@ func TestPutClaims_MalformedRowInTheWayIsPermanentAndNamesTheAttribute(t *testin
 
 func TestRecord_MalformedRowIsPermanent(t *testing.T) {
 	for _, item := range []string{
-		`{"pk":{"S":"x"}}`, `{"state":{"N":"1"}}`, `{"state":{"S":"maybe"}}`, `{"state":{"S":"committed"},"except":{"S":"claim|a"}}`,
+		`{"pk":{"S":"x"}}`, `{"state":{"N":"1"}}`, `{"state":{"S":"maybe"}}`,
+		`{"state":{"S":"committed"},"except":{"S":"claim|a"}}`,
 		`{"state":{"S":"committed"},"except":{"SS":["a"]}}`, `{"state":{"S":"committed"},"except":{"SS":["bytes|zz"]}}`,
 	} {
 		s := &script{replies: map[string][]reply{"GetItem": {{body: `{"Item":` + item + `}`}}}}
@@ -268,7 +272,9 @@ func TestRecord_MalformedRowIsPermanent(t *testing.T) {
 // A failed condition without its item is no answer: the row is read.
 func TestPutIf_ReadsTheRowWhereTheErrorLacksIt(t *testing.T) {
 	for found, want := range map[string]merge.Token{
-		"": "", `"Item":` + claimItem("customer-4711", "T", farOff): "T", `"Item":` + claimItem("customer-4711", "other", farOff): "other",
+		"": "",
+		`"Item":` + claimItem("customer-4711", "T", farOff):     "T",
+		`"Item":` + claimItem("customer-4711", "other", farOff): "other",
 	} {
 		s := &script{replies: map[string][]reply{
 			"PutItem": {refusalOf("ConditionalCheckFailedException", "")}, "GetItem": {{body: "{" + found + "}"}},

@@ -30,7 +30,7 @@ const (
 // out, as BatchExecuteStatement and TransactionCanceledException do. What is not here is unknown, which loses nothing:
 // the caller tries again. Among those are InternalServerError (an HTTP 500 may have been applied,
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html), ServiceUnavailable,
-// TransactionInProgress, IdempotentParameterMismatch, and signatures refused after a thaw, which the SDK mends by itself.
+// TransactionInProgress, IdempotentParameterMismatch, and signatures refused after a thaw, which the SDK mends itself.
 var classes = map[string]class{
 	"ProvisionedThroughputExceeded": throttled,
 	"RequestLimitExceeded":          throttled,
@@ -97,8 +97,8 @@ func classify(err error) class {
 	return classOf(codeOf(err))
 }
 
-// failure turns an error of one request on one table into one of merge.Store's contract. A failed condition is an answer,
-// not an error; its callers look for it first.
+// failure turns an error of one request on one table into one of merge.Store's contract. A failed condition is an
+// answer, not an error; its callers look for it first.
 func failure(ctx context.Context, operation, table string, err error) error {
 	if done := ctx.Err(); done != nil {
 		return fmt.Errorf("%s on table %s: %w, its outcome is unknown (%w)", operation, table, done, err)

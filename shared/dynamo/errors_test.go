@@ -177,13 +177,15 @@ func reasons(items map[int]string, codes ...string) reply {
 }
 
 const (
-	committedRow = `{"pk":{"S":"commit|T0KEN"},"state":{"S":"committed"},"except":{"SS":["claim|e1"]},"ttl":{"N":"9999999999"}}`
-	abortedRow   = `{"pk":{"S":"commit|T0KEN"},"state":{"S":"aborted"},"ttl":{"N":"9999999999"}}`
+	committedRow = `{"pk":{"S":"commit|T0KEN"},"state":{"S":"committed"},"except":{"SS":["claim|e1"]},
+		"ttl":{"N":"9999999999"}}`
+	abortedRow = `{"pk":{"S":"commit|T0KEN"},"state":{"S":"aborted"},"ttl":{"N":"9999999999"}}`
 )
 
 // Case B3: which reasons of a cancelled transaction mean what.
 func TestB3_EachReasonOfACancelledTransaction(t *testing.T) {
-	const none, failed, met, full, bad = "None", "ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ValidationError"
+	const none, failed, met = "None", "ConditionalCheckFailed", "TransactionConflict"
+	const full, bad = "ThrottlingError", "ValidationError"
 	standing := map[int]string{0: committedRow}
 	tests := []struct {
 		name  string
@@ -201,7 +203,7 @@ func TestB3_EachReasonOfACancelledTransaction(t *testing.T) {
 		{"aborted", reasons(map[int]string{0: abortedRow}, failed, none, none), "", merge.Aborted, "", ""},
 		{"committed before, and a conflict", reasons(standing, failed, met, none), "", merge.Committed, "", ""},
 		{"condition without the item", reasons(nil, failed, none, none), committedRow, merge.Committed, "", "GetItem"},
-		{"condition without the item, and a conflict", reasons(nil, failed, met, none), abortedRow, merge.Aborted, "", "GetItem"},
+		{"condition without the item, a conflict", reasons(nil, failed, met, none), abortedRow, merge.Aborted, "", "GetItem"},
 		{"condition, and then no record", reasons(nil, failed, met, none), "", 0, "conflict [] true", "GetItem"},
 		{"throttled add", reasons(nil, none, full, none), "", 0, "throttled", ""},
 		{"throttled record", reasons(nil, "ProvisionedThroughputExceeded", none, none), "", 0, "throttled", ""},

@@ -214,7 +214,8 @@ func snapshot(t testing.TB, client *dynamodb.Client) mergetest.Snapshot {
 	t.Helper()
 	now := time.Now()
 	snap := mergetest.Snapshot{
-		Now: now, Claims: map[string]merge.Claim{}, Records: map[merge.Token]merge.Record{}, Rows: map[mergetest.Row]mergetest.Count{},
+		Now: now, Claims: map[string]merge.Claim{}, Records: map[merge.Token]merge.Record{},
+		Rows: map[mergetest.Row]mergetest.Count{},
 	}
 	var err error
 	for _, item := range scan(t, client, dedupName) {
@@ -308,8 +309,8 @@ func stormy(seed uint64) func(wire.Call) wire.Fault {
 	}
 }
 
-// The whole path under lost replies, late requests, refusals and throttles, with the SDK's own retries off and on, claims
-// in batches and one by one, several workers at once: every event is counted once.
+// The whole path under lost replies, late requests, refusals and throttles, with the SDK's own retries off and on,
+// claims in batches and one by one, several workers at once: every event is counted once.
 func TestStore_CountsExactlyThroughAStorm(t *testing.T) {
 	for i, name := range []string{"batches", "single claims", "batches, SDK retries", "single claims, SDK retries"} {
 		t.Run(name, func(t *testing.T) {
@@ -405,7 +406,8 @@ func TestC4_CounterThatIsNotANumberIsRefusedByName(t *testing.T) {
 	service, client := standIn(t, table.Config{})
 	store := storeOn(t, optionsFor(client))
 	item := row{attrPK: text("c|k1"), attrSK: text("all|-|0"), attrN: text("many")}
-	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(countersName), Item: item}); err != nil {
+	put := &dynamodb.PutItemInput{TableName: aws.String(countersName), Item: item}
+	if _, err := client.PutItem(t.Context(), put); err != nil {
 		t.Fatal(err)
 	}
 	before := service.Calls()

@@ -91,7 +91,8 @@ func FuzzRows(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if back := recordRow("t", state, record.Except, now)[attrExcept].(*types.AttributeValueMemberSS); back.Value[0] != except {
+		back := recordRow("t", state, record.Except, now)[attrExcept].(*types.AttributeValueMemberSS)
+		if back.Value[0] != except {
 			t.Errorf("exception %q is written as %q", except, back.Value)
 		}
 	})

@@ -19,14 +19,16 @@ import (
 func TestOptions_NameEveryFaultAtOnce(t *testing.T) {
 	_, err := NewStore(Options{Counters: "ab", CallTimeout: -1, Parallel: -1})
 	for _, want := range []string{
-		"no client: pass one from NewClient", `counters table "ab": give a name of 3 to 255`, `dedup table ""`, "call timeout -1ns",
+		"no client: pass one from NewClient", `counters table "ab": give a name of 3 to 255`, `dedup table ""`,
+		"call timeout -1ns",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nwant %q", err, want)
 		}
 	}
 	client := NewClient(configFor("http://127.0.0.1:1"))
-	if _, err := NewStore(Options{Client: client, Counters: "one", Dedup: "one"}); err == nil || !strings.Contains(err.Error(), "two tables") {
+	_, err = NewStore(Options{Client: client, Counters: "one", Dedup: "one"})
+	if err == nil || !strings.Contains(err.Error(), "two tables") {
 		t.Errorf("one table for both: %v", err)
 	}
 	if _, err := NewReader(Options{Client: client, Counters: "counters"}); err != nil {
@@ -172,7 +174,8 @@ func TestStore_ACallThatHangsLeavesTimeForTheNext(t *testing.T) {
 	o := scripted(t, s)
 	o.CallTimeout = 50 * time.Millisecond
 	store := storeOn(t, o)
-	if _, err := store.FindRecord(t.Context(), "T"); kindOf(err) != "unknown" || !strings.Contains(err.Error(), "waited 50ms") {
+	_, err := store.FindRecord(t.Context(), "T")
+	if kindOf(err) != "unknown" || !strings.Contains(err.Error(), "waited 50ms") {
 		t.Errorf("%v", err)
 	}
 	store.timeout = time.Minute

@@ -51,7 +51,8 @@ const hourOf = 3600
 
 func hourly(key string, bucket int64, delta int64, slot int) merge.SlottedAdd {
 	return merge.SlottedAdd{
-		Cell: tally.Cell{Counter: "c", Key: key, Window: "1h", Bucket: bucket * hourOf}, Delta: tally.SumOf(delta), Slot: slot,
+		Cell:  tally.Cell{Counter: "c", Key: key, Window: "1h", Bucket: bucket * hourOf},
+		Delta: tally.SumOf(delta), Slot: slot,
 	}
 }
 
@@ -66,7 +67,8 @@ func listed(counts []Count) string {
 
 func TestReader_WindowSumsTheSlotsOfEachBucketOldestFirst(t *testing.T) {
 	b := newBed(t)
-	b.commit(hourly("k", 5, 1, 0), hourly("k", 5, 20, 10), hourly("k", 5, 300, 9), hourly("k", -7, 4, 2), hourly("k", 490000, -5, 0))
+	b.commit(hourly("k", 5, 1, 0), hourly("k", 5, 20, 10), hourly("k", 5, 300, 9))
+	b.commit(hourly("k", -7, 4, 2), hourly("k", 490000, -5, 0))
 	b.commit(hourly("k|", 5, 1000, 0), hourly("kk", 5, 1000, 0), hourly("k", 5, 4000, 9))
 	got, err := b.reader.Window(t.Context(), "c", "k", "1h")
 	if err != nil || listed(got) != "-7=4 5=4321 490000=-5" {
@@ -88,7 +90,10 @@ func TestReader_RangeIsHalfOpen(t *testing.T) {
 	for _, test := range []struct {
 		from, until int64
 		want        string
-	}{{2, 10, "2=4 3=6 9=18"}, {10, 11, "10=20"}, {4, 9, ""}, {-100, 480000, "1=2 2=4 3=6 9=18 10=20 11=22"}, {3, 3, ""}, {3, 2, ""}} {
+	}{
+		{2, 10, "2=4 3=6 9=18"}, {10, 11, "10=20"}, {4, 9, ""}, {3, 3, ""}, {3, 2, ""},
+		{-100, 480000, "1=2 2=4 3=6 9=18 10=20 11=22"},
+	} {
 		got, err := b.reader.Range(t.Context(), "c", "k", "1h", test.from*hourOf, test.until*hourOf)
 		if err != nil || listed(got) != test.want {
 			t.Errorf("[%d,%d): %s, %v; want %s", test.from, test.until, listed(got), err, test.want)
@@ -115,7 +120,8 @@ func TestReader_AnyThirdPartOfTheSortKeyIsASlot(t *testing.T) {
 func (b *bed) putRow(pk, sk string, r row) {
 	b.Helper()
 	r["pk"], r["sk"] = text(pk), text(sk)
-	if _, err := b.client.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String(countersName), Item: r}); err != nil {
+	put := &dynamodb.PutItemInput{TableName: aws.String(countersName), Item: r}
+	if _, err := b.client.PutItem(b.Context(), put); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -269,7 +275,8 @@ func TestReader_MalformedRowNamesItsKeyAndNotItsContents(t *testing.T) {
 			b := newBed(t)
 			b.putRow("c|k", bad.sk, bad.r)
 			_, err := b.reader.Window(t.Context(), "c", "k", "1h")
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q, %q", "c|k", bad.sk)) || strings.Contains(err.Error(), "secret") {
+			key := fmt.Sprintf("%q, %q", "c|k", bad.sk)
+			if err == nil || !strings.Contains(err.Error(), key) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%v", err)
 			}
 		})
@@ -303,11 +310,12 @@ func TestA7_TTLIsANumberOfSecondsOnEveryRow(t *testing.T) {
 	b.commit(add)
 	claim := merge.Claim{Event: "e", Token: "t", Lease: b.now, Expires: expires}
 	b.store.PutClaims(t.Context(), []merge.Claim{claim})
-	_, _ = b.store.PutClaims(t.Context(), []merge.Claim{claim}), b.store.Batches()
 	if _, err := b.store.Abort(t.Context(), "aborted", expires); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.store.TakeClaim(t.Context(), merge.Claim{Event: "e", Token: "u", Lease: b.now, Expires: expires}, "t"); err != nil {
+	taken := claim
+	taken.Token = "u"
+	if _, err := b.store.TakeClaim(t.Context(), taken, "t"); err != nil {
 		t.Fatal(err)
 	}
 	rows := 0

@@ -50,7 +50,6 @@ func (s TableSpec) CreateTable(name string) *dynamodb.CreateTableInput {
 
 // EnableTTL returns the request that turns on Time to Live.
 func (s TableSpec) EnableTTL(name string) *dynamodb.UpdateTimeToLiveInput {
-	return &dynamodb.UpdateTimeToLiveInput{TableName: aws.String(name), TimeToLiveSpecification: &types.TimeToLiveSpecification{
-		AttributeName: aws.String(s.TTL), Enabled: aws.Bool(true),
-	}}
+	on := &types.TimeToLiveSpecification{AttributeName: aws.String(s.TTL), Enabled: aws.Bool(true)}
+	return &dynamodb.UpdateTimeToLiveInput{TableName: aws.String(name), TimeToLiveSpecification: on}
 }

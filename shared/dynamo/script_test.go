@@ -29,7 +29,8 @@ func refusalOf(code, more string) reply {
 	if more != "" {
 		more = "," + more
 	}
-	return reply{status: 400, body: fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"m"%s}`, code, more)}
+	body := fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"m"%s}`, code, more)
+	return reply{status: 400, body: body}
 }
 
 // script is an endpoint that answers each operation with its replies in turn, the last one for ever, and records all

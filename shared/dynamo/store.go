@@ -68,7 +68,8 @@ func (s *Store) TakeClaim(ctx context.Context, claim merge.Claim, from merge.Tok
 	return s.standing(claim, standing, err)
 }
 
-// standing returns the claim that stands after a put of claim that ended with err, or was kept out by the row in its way.
+// standing returns the claim that stands after a put of claim, which ended with err or was kept out by the row in its
+// way.
 func (s *Store) standing(claim merge.Claim, inTheWay row, err error) (merge.Claim, error) {
 	switch {
 	case err != nil:
@@ -110,7 +111,7 @@ var (
 )
 
 // putIf puts a row of the dedup table under a guard. Where the guard fails it returns the row that stands, which is not
-// nil and has no attributes where there is none. A row of our own from an earlier try is such a row: it carries our token.
+// nil and has no attributes where there is none. Our own row of an earlier try is such a row: it carries our token.
 func (s *Store) putIf(ctx context.Context, r row, g guard, values row) (standing row, err error) {
 	const operation = "PutItem"
 	_, err = ask(ctx, &s.link, operation, s.client.PutItem, &dynamodb.PutItemInput{

@@ -85,6 +85,6 @@ func golden(t *testing.T, name string, value any) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("requests differ from %s; if that is meant, run the test with -update and say so in the change.\n%s", path, got)
+		t.Errorf("requests differ from %s; if that is meant, run this with -update and say so in the change.\n%s", path, got)
 	}
 }

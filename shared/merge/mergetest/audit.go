@@ -39,7 +39,8 @@ func (s Snapshot) Totals() map[tally.Cell]tally.Sum {
 	return totals
 }
 
-// Counted reports whether the rows prove that event was counted: its claim names an attempt whose commit record says so.
+// Counted reports whether the rows prove that event was counted: its claim names an attempt whose commit record says
+// so.
 func (s Snapshot) Counted(event string) bool {
 	claim, ok := s.Claims[event]
 	return ok && s.Records[claim.Token].Counted(event)

@@ -41,7 +41,9 @@ func (f flaw) protocol(store merge.Store, now func() time.Time, batch []tally.Ev
 	outcomes := make([]merge.Outcome, len(batch))
 	claims := make([]merge.Claim, len(batch))
 	for i, event := range batch {
-		claims[i] = merge.Claim{Event: event.ID, Token: token, Lease: now().Add(time.Minute), Expires: now().Add(24 * time.Hour)}
+		claims[i] = merge.Claim{
+			Event: event.ID, Token: token, Lease: now().Add(time.Minute), Expires: now().Add(24 * time.Hour),
+		}
 	}
 	a := merge.Attempt{Token: token, Expires: until}
 	var mine []int
@@ -63,7 +65,8 @@ func (f flaw) protocol(store merge.Store, now func() time.Time, batch []tally.Ev
 	}
 	if f == oneByOne { // what most handlers do: one write per counter, none of them fenced
 		for _, add := range a.Adds {
-			_, _ = store.Commit(ctx, merge.Attempt{Token: merge.Token(rand.Text()), Adds: []merge.SlottedAdd{add}, Expires: until})
+			alone := merge.Attempt{Token: merge.Token(rand.Text()), Adds: []merge.SlottedAdd{add}, Expires: until}
+			_, _ = store.Commit(ctx, alone)
 		}
 		a.Adds = nil
 	}
