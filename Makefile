@@ -35,13 +35,13 @@ test: ## run every test; TESTS=./shared/merge/... runs some, TESTFLAGS=-v says m
 	go test $(RACE) -shuffle=on $(TESTFLAGS) $(TESTS)
 
 .PHONY: check
-check: ## check formatting, vet, staticcheck, the direction of imports and the length of lines
+check: ## check formatting, vet, staticcheck, the direction of imports, the length of files and lines
 	@files=$$(gofmt -l functions shared); [ -z "$$files" ] || { echo "gofmt would change: $$files"; exit 1; }
 	go vet ./...
 	go tool staticcheck ./...
 	go test ./shared
-	@find functions shared -name '*.go' -exec awk 'length > 120 {print FILENAME ":" FNR ": longer than 120"; bad = 1} \
-		FNR == 501 {print FILENAME ": longer than 500 lines"; bad = 1} END {exit bad}' {} +
+	@find functions shared -name '*.go' -exec awk 'FNR == 501 {print FILENAME ": longer than 500 lines"; bad = 1} \
+		length > 140 && FILENAME !~ /_test.go$$/ {print FILENAME ":" FNR ": longer than 140"; bad = 1} END {exit bad}' {} +
 
 .PHONY: fuzz
 fuzz: ## fuzz every decoder for FUZZTIME each (default 10s)
