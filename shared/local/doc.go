@@ -6,6 +6,6 @@
 //	                      -> functions/* (go build)       real processes, package sandbox
 //	                      -> mappings                     pollers, package mapping
 //
-// The template is what is run: a property without effect here is listed by name, and one that is on no list is an error.
-// No function imports this package.
+// The template is what is run: a property without effect here is listed by name, and one that is on no list is an
+// error. No function imports this package.
 package local

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,6 +69,10 @@ type mappingPlan struct {
 // onDemandShards is what a new on-demand stream has
 // (https://docs.aws.amazon.com/streams/latest/dev/how-do-i-size-a-stream.html).
 const onDemandShards = 4
+
+// queueConcurrency is how many batches of a standard queue are worked on at one time, at first
+// (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html).
+const queueConcurrency = 5
 
 // plain resources say who may do what and where logs go; one machine has no use for them.
 var plain = map[string]bool{
@@ -165,7 +170,8 @@ func (p *plan) addFunction(name string, v *deploy.View) error {
 		props.left[key] = v.Function(name, key)
 	}
 	f := functionPlan{
-		name: name, timeout: time.Duration(props.number("Timeout", 3)) * time.Second, memoryMB: props.number("MemorySize", 128),
+		name: name, memoryMB: props.number("MemorySize", 128),
+		timeout: time.Duration(props.number("Timeout", 3)) * time.Second,
 	}
 	if props.text("Runtime") != "provided.al2023" {
 		props.fail("its runtime is not provided.al2023; one machine runs bootstrap binaries only")
@@ -226,3 +232,30 @@ func (m *mappingPlan) fromKinesis(props *properties) error {
 
 // folder returns where a function's main package lives, relative to the module's root.
 func (f functionPlan) folder() string { return "functions/" + strings.ToLower(f.name) }
+
+func (p *plan) function(name string) functionPlan {
+	i := slices.IndexFunc(p.functions, func(f functionPlan) bool { return f.name == name })
+	return p.functions[i]
+}
+
+// concurrency returns how many invocations of a function its mappings make at one time.
+func (p *plan) concurrency(function string) int {
+	most := 0
+	for _, m := range p.mappings {
+		if m.function != function {
+			continue
+		}
+		if m.queue != "" {
+			most += cmp.Or(m.concurrency, queueConcurrency)
+			continue
+		}
+		shards := 1
+		for _, s := range p.streams {
+			if s.name == m.stream {
+				shards = s.shards
+			}
+		}
+		most += shards * m.parallel
+	}
+	return most
+}

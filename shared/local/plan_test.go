@@ -42,7 +42,8 @@ func TestPlan_OfTheTemplateNamesEveryResource(t *testing.T) {
 		t.Errorf("streams %+v, want %+v", p.streams, want)
 	}
 	last := p.queues[len(p.queues)-1]
-	if last.name != "Queue" || last.deadLetter != "DeadLetterQueue" || last.maxReceive != 10 || last.attributes["VisibilityTimeout"] != 380 {
+	if last.name != "Queue" || last.deadLetter != "DeadLetterQueue" || last.maxReceive != 10 ||
+		last.attributes["VisibilityTimeout"] != 380 {
 		t.Errorf("last queue %+v, want Queue after its dead-letter queue", last)
 	}
 	want := []mappingPlan{
@@ -58,12 +59,13 @@ func TestPlan_OfTheTemplateNamesEveryResource(t *testing.T) {
 	if !slices.Equal(p.mappings, want) {
 		t.Errorf("mappings\n%+v, want\n%+v", p.mappings, want)
 	}
+	counters, park := deploy.Reference{Resource: "CountersTable"}, deploy.Reference{Resource: "ParkQueue"}
 	for _, f := range p.functions {
-		if f.timeout != time.Minute || f.memoryMB != 512 || f.env["ABACUS_COUNTERS_TABLE"] != (deploy.Reference{Resource: "CountersTable"}) {
+		if f.timeout != time.Minute || f.memoryMB != 512 || f.env["ABACUS_COUNTERS_TABLE"] != counters {
 			t.Errorf("function %+v", f)
 		}
 	}
-	if f := p.functions[0]; f.folder() != "functions/kinesis" || f.env["ABACUS_PARK_QUEUE_URL"] != (deploy.Reference{Resource: "ParkQueue"}) {
+	if f := p.functions[0]; f.folder() != "functions/kinesis" || f.env["ABACUS_PARK_QUEUE_URL"] != park {
 		t.Errorf("first function %s with %v", f.folder(), slices.Sorted(maps.Keys(f.env)))
 	}
 }
@@ -131,7 +133,7 @@ func TestPlan_WhatItDoesNotKnowIsAnError(t *testing.T) {
 		{"Queue: !GetAtt Q.Arn", "Queue: !GetAtt Q.Arn, FilterCriteria: {}", "property FilterCriteria"},
 		{"Queue: !GetAtt Q.Arn", "Queue: !GetAtt Q.Arn, ScalingConfig: {Minimum: 3}", "ScalingConfig: property Minimum"},
 		{"Queue: !GetAtt Q.Arn", "Queue: !GetAtt Q.Arn, FunctionResponseTypes: yes", "FunctionResponseTypes is not a list"},
-		{"Queue: !GetAtt Q.Arn", "Queue: !GetAtt Q.Arn, FunctionResponseTypes: [Streaming]", "FunctionResponseTypes has Streaming"},
+		{"Queue: !GetAtt Q.Arn", "Queue: !GetAtt Q.Arn, FunctionResponseTypes: [S]", "FunctionResponseTypes has S"},
 		{"Runtime: provided.al2023", "Runtime: nodejs22.x", "runtime is not provided.al2023"},
 		{"Environment: {Variables: {LEVEL: DEBUG}}", "SnapStart: {}", "F: property SnapStart"},
 		{"!GetAtt Z.Arn", "!ImportValue z", "Fn::ImportValue"},

@@ -1,0 +1,228 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"abacus/shared/local"
+	"abacus/shared/tally"
+	"abacus/shared/tally/rules"
+)
+
+// ErrInexact reports a run whose counts or dead letters are not what they must be. What differs has been printed.
+var ErrInexact = errors.New("the counts are not exact; see what differs above")
+
+// Options says what to count. Zero values mean the default that the field names.
+type Options struct {
+	Root   string    // folder of the module; default: found from the working directory upward
+	Events string    // newline-delimited JSON, gzipped or not; default: the sample of flights in events/
+	Rules  string    // rule file; default: functions/counters.yaml, whose truth is counted by hand
+	Build  string    // where executables are built; default .build under Root
+	Seed   uint64    // of everything random
+	Out    io.Writer // default: nowhere
+	// Patience is how long nothing may move before the run is given up as stuck; default 30 s.
+	Patience time.Duration
+
+	adjust func(*local.Options) // lets a test change what is started
+}
+
+// sampleEvents is what is counted by default.
+const sampleEvents = "events/flights-sample.ndjson.gz"
+
+// parameters of the template for a run: shards enough to be seen working side by side, and bad messages given up as soon
+// as the template allows.
+var parameters = map[string]any{"ShardCount": 4, "MaxReceiveCount": 5}
+
+// run is one run at work.
+type run struct {
+	Options
+	progress *progress
+	witness  witness
+	suite    *local.Suite
+	traffic  traffic
+	truth    func() (truth, error) // known after publishing only, where it depends on arrival times
+}
+
+// Run counts a file end to end, as the package comment says, and prints how it went. It returns nil only if every count is
+// equal to the truth and every bad record is kept with its payload; ErrInexact if not.
+func Run(ctx context.Context, o Options) error {
+	began := time.Now()
+	r, err := prepare(o)
+	if err != nil {
+		return err
+	}
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	err = r.count(ctx)
+	if err == nil {
+		err = r.judge(ctx, began)
+	}
+	return errors.Join(err, r.suite.Close())
+}
+
+// prepare reads the events and finds out what has to come of them.
+func prepare(o Options) (*run, error) {
+	if o.Root == "" {
+		root, err := local.FindRoot(".")
+		if err != nil {
+			return nil, err
+		}
+		o.Root = root
+	}
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	o.Events = cmp.Or(o.Events, filepath.Join(o.Root, filepath.FromSlash(sampleEvents)))
+	o.Patience = cmp.Or(o.Patience, 30*time.Second)
+	r := &run{Options: o, progress: newProgress(o.Out)}
+	events, err := load(o.Events)
+	if err != nil {
+		return nil, err
+	}
+	if o.Rules == "" {
+		r.traffic = newTraffic(events, badFlights(), o.Seed)
+		known, err := flightTruth(events, r.traffic)
+		r.truth = func() (truth, error) { return known, err }
+		return r, err
+	}
+	set, err := rules.Load(o.Rules)
+	if err != nil {
+		return nil, err
+	}
+	r.traffic = newTraffic(events, badForAnyRules(events[0]), o.Seed)
+	from := time.Now()
+	r.truth = func() (truth, error) { return ruleTruth(set, r.traffic, from, time.Now()) }
+	return r, nil
+}
+
+func (r *run) start(ctx context.Context) error {
+	began := time.Now()
+	finished := make(chan struct{})
+	var ticking sync.WaitGroup
+	ticking.Go(func() {
+		ticks := time.NewTicker(time.Second)
+		defer ticks.Stop()
+		for {
+			r.progress.show("build", "the functions, and the resources of template.yaml: %.0fs", time.Since(began).Seconds())
+			select {
+			case <-ticks.C:
+			case <-finished:
+				return
+			}
+		}
+	})
+	options := local.Options{
+		Root: r.Root, Rules: r.Rules, Build: r.Build, Parameters: parameters, Log: r.witness.line, Report: r.witness.report,
+	}
+	if r.adjust != nil {
+		r.adjust(&options)
+	}
+	suite, err := local.Start(ctx, options)
+	close(finished)
+	ticking.Wait()
+	if err != nil {
+		return err
+	}
+	r.suite = suite
+	r.progress.end("build", "functions built and resources made from template.yaml at %s in %.1fs",
+		suite.URL(), time.Since(began).Seconds())
+	return nil
+}
+
+// count sends everything and waits until it is dealt with.
+func (r *run) count(ctx context.Context) error {
+	began := time.Now()
+	total := len(r.traffic.kinesis) + len(r.traffic.sqs)
+	err := publish(ctx, r.suite, r.traffic, func(sent int) {
+		r.progress.show("publish", "%s of %s records", thousands(sent), thousands(total))
+	})
+	if err != nil {
+		return err
+	}
+	r.progress.end("publish", "%s records: %s through Kinesis, %s through SQS; %s are second copies, %d are bad; seed %d; %.1fs",
+		thousands(total), thousands(len(r.traffic.kinesis)), thousands(len(r.traffic.sqs)), thousands(r.traffic.copies),
+		r.traffic.bad, r.Seed, time.Since(began).Seconds())
+	return r.drain(ctx)
+}
+
+// judge compares what is in the tables and queues with the truth, and prints the verdict.
+func (r *run) judge(ctx context.Context, began time.Time) error {
+	want, err := r.truth()
+	if err != nil {
+		return err
+	}
+	compared := time.Now()
+	read, err := readBack(ctx, r.suite, want.counts)
+	if err != nil {
+		return err
+	}
+	stored, err := scan(ctx, r.suite)
+	if err != nil {
+		return err
+	}
+	letters, err := collect(ctx, r.suite)
+	if err != nil {
+		return err
+	}
+	r.progress.end("compare", "%s counts read back through the reader and row by row in %.1fs",
+		thousands(len(want.counts)), time.Since(compared).Seconds())
+	exact := r.printCounts(want, read, stored)
+	exact = r.printLetters(want.refused, letters) && exact
+	if !exact {
+		return ErrInexact
+	}
+	fmt.Fprintf(r.Out, "\nexact: every count is the truth and every bad record is kept, in %.1fs\n", time.Since(began).Seconds())
+	return nil
+}
+
+// most is how many mistakes are worth printing.
+const most = 20
+
+func (r *run) printCounts(want truth, read, stored map[tally.Cell]tally.Sum) bool {
+	fmt.Fprintf(r.Out, "\ntruth: %s\n\n", want.method)
+	table(r.Out, want.counts, read, shown(want.counts, 4))
+	wrong := compare(want.counts, read, "the reader")
+	if len(wrong) == 0 {
+		wrong = compare(want.counts, stored, "the table's rows")
+	}
+	fmt.Fprintf(r.Out, "\n%s of %s counts are equal to the truth\n",
+		thousands(max(0, len(want.counts)-len(wrong))), thousands(len(want.counts)))
+	for _, d := range wrong[:min(most, len(wrong))] {
+		fmt.Fprintf(r.Out, "  WRONG %s %s %s: %s by %s, truth %d\n", d.cell.Counter, when(d.cell), d.cell.Key, d.counted, d.heldBy, d.truth)
+	}
+	if len(wrong) > most {
+		fmt.Fprintf(r.Out, "  and %s more\n", thousands(len(wrong)-most))
+	}
+	return len(wrong) == 0
+}
+
+func (r *run) printLetters(refused []record, letters []letter) bool {
+	missing, strange := match(refused, letters)
+	fmt.Fprintf(r.Out, "%d of %d bad records are kept, byte for byte\n", len(refused)-len(missing), len(refused))
+	for _, l := range letters[:min(most, len(letters))] {
+		fmt.Fprintf(r.Out, "  %-15s %s\n", l.queue, l.reason)
+	}
+	for _, m := range missing[:min(most, len(missing))] {
+		fmt.Fprintf(r.Out, "  MISSING %.120q\n", m.payload)
+	}
+	for _, s := range strange[:min(most, len(strange))] {
+		fmt.Fprintf(r.Out, "  UNEXPECTED in %s: %.120q\n", s.queue, s.payload)
+	}
+	return len(missing) == 0 && len(strange) == 0
+}
+
+// thousands writes n with a comma between each three digits.
+func thousands(n int) string {
+	text := fmt.Sprint(n)
+	for at := len(text) - 3; at > 0 && n > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
