@@ -1,0 +1,80 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"abacus/shared/envelope"
+)
+
+const (
+	parkWidth = 8 // documents on their way at once
+	// Of the time that is left when a batch comes in, parking gets a tenth for itself, and the answer half of that, at
+	// most this much.
+	maxParkTime = 3 * time.Second
+)
+
+// errNoTime reports a bad record that was not parked for want of time.
+var errNoTime = errors.New("no time left to park the record; allow the function more time, or give it smaller batches")
+
+// parks reports whether bad records of this source are parked by the function.
+func (h *Handler) parks() bool { return h.kind == envelope.Kinesis && h.parker != nil }
+
+// leaveTimeToPark returns the context of counting, which ends early enough for bad records to be parked afterwards.
+func (in *invocation) leaveTimeToPark(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok || !in.parks() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, end.Add(-min(time.Until(end)/10, maxParkTime)))
+}
+
+// park parks the bad records, the first ones first, so that a shard moves on even if time runs out. What is not parked in
+// time must come again.
+func (in *invocation) park(ctx context.Context) {
+	if !in.parks() {
+		return
+	}
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-min(time.Until(end)/4, maxParkTime/2)))
+		defer cancel()
+	}
+	free := make(chan struct{}, parkWidth)
+	var under sync.WaitGroup
+	for i := range in.fates {
+		if in.fates[i].verdict != bad {
+			continue
+		}
+		free <- struct{}{}
+		under.Go(func() {
+			defer func() { <-free }()
+			in.fates[i] = in.parkOne(ctx, i)
+		})
+	}
+	under.Wait()
+}
+
+func (in *invocation) parkOne(ctx context.Context, i int) fate {
+	reason := in.fates[i].reason
+	if ctx.Err() != nil {
+		return fate{failed, fmt.Errorf("%w: %w", errNoTime, reason)}
+	}
+	if err := in.send(ctx, i, reason); err != nil {
+		return fate{failed, fmt.Errorf("%w; it was not parked: %w", reason, err)}
+	}
+	return fate{parked, reason}
+}
+
+func (in *invocation) send(ctx context.Context, i int, reason error) (err error) {
+	defer contain(&err)
+	document, err := json.Marshal(envelope.Park(in.batch, i, reason.Error(), in.rules.Digest(), in.now().UTC()))
+	if err != nil {
+		return err
+	}
+	return in.parker.Park(ctx, document)
+}
