@@ -15,7 +15,7 @@ import (
 // Config describes one function. Zero values mean the default that the field names.
 type Config struct {
 	Name      string            // required
-	Bootstrap string            // required: path of the executable; its folder is LAMBDA_TASK_ROOT and the working directory
+	Bootstrap string            // required: the executable; its folder is LAMBDA_TASK_ROOT and the working directory
 	Handler   string            // default "bootstrap"
 	Env       map[string]string // the function's own variables; at most 4 KB, none of the reserved ones
 
@@ -66,7 +66,8 @@ func (c *Config) complete() error {
 		}
 	}
 	if size > maxEnv {
-		fault("function %s has %d bytes of environment, and Lambda allows %d; move some of it into a file", c.Name, size, maxEnv)
+		fault("function %s has %d bytes of environment, and Lambda allows %d; move some of it into a file",
+			c.Name, size, maxEnv)
 	}
 	if c.Timeout < 0 || c.Timeout > 900*time.Second || c.InitTimeout < 0 || c.Grace < 0 || c.Concurrency < 0 {
 		fault("function %s has a limit outside Lambda's range (timeout up to 900 s, nothing negative)", c.Name)

@@ -1,6 +1,6 @@
-// Package sandbox runs real Lambda bootstrap binaries on this machine: it is the part of Lambda between an event and the
-// process that handles it. A Function owns execution environments; each is one process with a Runtime API listener and a
-// private temporary directory of its own, and handles one invocation at a time.
+// Package sandbox runs real Lambda bootstrap binaries on this machine: it is the part of Lambda between an event and
+// the process that handles it. A Function owns execution environments; each is one process with a Runtime API
+// listener and a private temporary directory of its own, and handles one invocation at a time.
 //
 // What holds, as on Lambda:
 //

@@ -33,9 +33,9 @@ func (f *Function) run(e *environment, inv *invocation, fault Fault) {
 	f.settle(e.proc.Load(), inv.deadline)
 }
 
-// prepare sees to it that the environment has a process that waits for an event, and sets the invocation's deadline. The
-// first init of an environment has a limit of its own and does not count against the invocation; every later one, after
-// a reset or after a first that failed, runs inside the function's timeout.
+// prepare sees to it that the environment has a process that waits for an event, and sets the invocation's deadline.
+// The first init of an environment has a limit of its own and does not count against the invocation; every later one,
+// after a reset or after a first that failed, runs inside the function's timeout.
 func (f *Function) prepare(e *environment, inv *invocation) (init time.Duration, err error) {
 	inv.deadline = time.Now().Add(f.config.Timeout)
 	if p := e.proc.Load(); p != nil && p.running() {

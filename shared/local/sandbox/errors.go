@@ -20,7 +20,7 @@ const (
 	TypeExit        = "Runtime.ExitError"             // the process ended without an answer
 	TypeEntrypoint  = "Runtime.InvalidEntrypoint"     // the bootstrap cannot be started
 	TypeTooLarge    = "Function.ResponseSizeTooLarge" // the answer exceeds MaxResponse
-	TypeInitTimeout = "Sandbox.InitTimedout"          // the process never asked for an event; only ever seen in logs on Lambda
+	TypeInitTimeout = "Sandbox.InitTimedout"          // the process never asked for an event
 )
 
 var (

@@ -20,8 +20,9 @@ type Fault struct {
 	LoseAnswer bool
 }
 
-// RandomCrashes returns a fault decision under which about share (0 to 1) of all invocations are killed at a moment drawn
-// evenly from [0, within), and half as many again lose their answer. What befalls invocation N depends on seed and N alone.
+// RandomCrashes returns a fault decision under which about share (0 to 1) of all invocations are killed at a moment
+// drawn evenly from [0, within), and half as many again lose their answer. What befalls invocation N depends on seed
+// and N alone.
 func RandomCrashes(seed uint64, share float64, within time.Duration) func(Call) Fault {
 	return func(c Call) Fault {
 		rng := rand.New(rand.NewPCG(seed, uint64(c.N)))

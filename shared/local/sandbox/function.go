@@ -13,8 +13,8 @@ import (
 // runtime's next request is a moment away, and a new process is not.
 const settleTime = 20 * time.Millisecond
 
-// Function starts a bootstrap as often as its invocations need, up to the bound on concurrency. Its methods may be called
-// by many goroutines.
+// Function starts a bootstrap as often as its invocations need, up to the bound on concurrency. Its methods may be
+// called by many goroutines.
 type Function struct {
 	config  Config
 	used    chan *environment // idle, and have had a process: taken first

@@ -88,7 +88,8 @@ func TestConfig_AllFaultsAtOnce(t *testing.T) {
 			t.Errorf("error lacks %q:\n%v", want, err)
 		}
 	}
-	fits := Config{Name: "f", Bootstrap: "b", Timeout: 900 * time.Second, Env: map[string]string{"BIG": strings.Repeat("x", 4<<10-3)}}
+	fits := Config{Name: "f", Bootstrap: "b", Timeout: 900 * time.Second}
+	fits.Env = map[string]string{"BIG": strings.Repeat("x", 4<<10-3)}
 	if _, err := New(fits); err != nil {
 		t.Errorf("at the limits: %v", err)
 	}

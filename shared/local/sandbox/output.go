@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MaxLine is the longest line of output that stays whole, in bytes: CloudWatch's limit of one log event. A longer one is
-// handed on in pieces.
+// MaxLine is the longest line of output that stays whole, in bytes: CloudWatch's limit of one log event. A longer one
+// is handed on in pieces.
 const MaxLine = 256 << 10
 
 // Line is one line of a process's output, without its newline.

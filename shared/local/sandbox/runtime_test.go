@@ -38,7 +38,7 @@ func raw(t *testing.T) (api *runtimeAPI, call func(method, path, body string) (i
 func TestRuntimeAPI_RefusesWhatIsOutOfTurn(t *testing.T) {
 	api, call := raw(t)
 	const next, answerTo = "/2018-06-01/runtime/invocation/next", "/2018-06-01/runtime/invocation/"
-	for _, path := range []string{"/2018-06-01/runtime/other", "/2020-01-01/extension/register", "/2018-06-01/runtime/init/other"} {
+	for _, path := range []string{"/2018-06-01/runtime/other", "/2020-01-01/extension/register", "/"} {
 		if status, body := call("POST", path, ""); status != 404 || !strings.Contains(body, "errorMessage") {
 			t.Errorf("POST %s: %d %s, want 404 and a reason", path, status, body)
 		}

@@ -125,7 +125,8 @@ func TestInvoke_HandsOverTheEventAndItsHeaders(t *testing.T) {
 	if s.ARN != "arn:aws:lambda:us-east-1:000000000000:function:under-test" {
 		t.Errorf("arn %q", s.ARN)
 	}
-	if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(s.Request) {
+	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	if !uuid.MatchString(s.Request) {
 		t.Errorf("request id %q", s.Request)
 	}
 	if !regexp.MustCompile(`^Root=1-[0-9a-f]{8}-[0-9a-f]{24};Parent=[0-9a-f]{16};Sampled=0$`).MatchString(s.Trace) {
@@ -344,7 +345,9 @@ func TestClose_AsksFirstAndKillsAfterTheGrace(t *testing.T) {
 	if err := polite.Close(); err != nil || !strings.Contains(polite.logged(), "asked to leave") {
 		t.Errorf("close: %v, logged %q; want the answer to SIGTERM", err, polite.logged())
 	}
-	stubborn := start(t, func(c *Config) { c.Env = map[string]string{"INIT": "stubborn"}; c.Grace = 50 * time.Millisecond })
+	stubborn := start(t, func(c *Config) {
+		c.Env, c.Grace = map[string]string{"INIT": "stubborn"}, 50*time.Millisecond
+	})
 	pid := stubborn.see(order{}).PID
 	if err := stubborn.Close(); err != nil || !gone(pid) {
 		t.Errorf("close: %v, process gone: %t", err, gone(pid))
