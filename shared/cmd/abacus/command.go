@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"abacus/shared/local"
 	"abacus/shared/local/demo"
@@ -13,13 +15,24 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// execute runs one command line and returns its exit code: 0, or 1 with the error on errs.
+func execute(ctx context.Context, args []string, out, errs io.Writer) int {
+	root := newCommand(out, errs)
+	root.SetArgs(args)
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(errs, "abacus:", err)
+		return 1
+	}
+	return 0
+}
+
 // newCommand returns the whole command line. Results go to out, the output of functions to errs.
 func newCommand(out, errs io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "abacus",
 		Short:         "Exact counters on AWS, on one machine",
 		SilenceUsage:  true, // a failed run is no wrong usage
-		SilenceErrors: true, // main prints them
+		SilenceErrors: true, // execute prints them
 	}
 	root.SetOut(out)
 	root.SetErr(errs)
@@ -57,7 +70,12 @@ func newLocal() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			errs := command.ErrOrStderr()
-			o.Log = func(line sandbox.Line) { fmt.Fprintf(errs, "%s[%d] %s\n", line.Function, line.Environment, line.Text) }
+			var mu sync.Mutex
+			o.Log = func(line sandbox.Line) {
+				mu.Lock()
+				defer mu.Unlock()
+				fmt.Fprintf(errs, "%s[%d] %s\n", line.Function, line.Environment, line.Text)
+			}
 			return serve(command, o)
 		},
 	}

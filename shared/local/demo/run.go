@@ -35,8 +35,8 @@ type Options struct {
 // sampleEvents is what is counted by default.
 const sampleEvents = "events/flights-sample.ndjson.gz"
 
-// parameters of the template for a run: shards enough to be seen working side by side, and bad messages given up as soon
-// as the template allows.
+// parameters of the template for a run: shards enough to be seen working side by side, and bad messages given up as
+// soon as the template allows.
 var parameters = map[string]any{"ShardCount": 4, "MaxReceiveCount": 5}
 
 // run is one run at work.
@@ -49,8 +49,8 @@ type run struct {
 	truth    func() (truth, error) // known after publishing only, where it depends on arrival times
 }
 
-// Run counts a file end to end, as the package comment says, and prints how it went. It returns nil only if every count is
-// equal to the truth and every bad record is kept with its payload; ErrInexact if not.
+// Run counts a file end to end, as the package comment says, and prints how it went. It returns nil only if every
+// count is equal to the truth and every bad record is kept with its payload; ErrInexact if not.
 func Run(ctx context.Context, o Options) error {
 	began := time.Now()
 	r, err := prepare(o)
@@ -146,7 +146,8 @@ func (r *run) count(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.progress.end("publish", "%s records: %s through Kinesis, %s through SQS; %s are second copies, %d are bad; seed %d; %.1fs",
+	r.progress.end("publish",
+		"%s records: %s through Kinesis, %s through SQS; %s are second copies, %d are bad; seed %d; %.1fs",
 		thousands(total), thousands(len(r.traffic.kinesis)), thousands(len(r.traffic.sqs)), thousands(r.traffic.copies),
 		r.traffic.bad, r.Seed, time.Since(began).Seconds())
 	return r.drain(ctx)
@@ -178,7 +179,8 @@ func (r *run) judge(ctx context.Context, began time.Time) error {
 	if !exact {
 		return ErrInexact
 	}
-	fmt.Fprintf(r.Out, "\nexact: every count is the truth and every bad record is kept, in %.1fs\n", time.Since(began).Seconds())
+	fmt.Fprintf(r.Out, "\nexact: every count is the truth and every bad record is kept, in %.1fs\n",
+		time.Since(began).Seconds())
 	return nil
 }
 
@@ -195,7 +197,8 @@ func (r *run) printCounts(want truth, read, stored map[tally.Cell]tally.Sum) boo
 	fmt.Fprintf(r.Out, "\n%s of %s counts are equal to the truth\n",
 		thousands(max(0, len(want.counts)-len(wrong))), thousands(len(want.counts)))
 	for _, d := range wrong[:min(most, len(wrong))] {
-		fmt.Fprintf(r.Out, "  WRONG %s %s %s: %s by %s, truth %d\n", d.cell.Counter, when(d.cell), d.cell.Key, d.counted, d.heldBy, d.truth)
+		fmt.Fprintf(r.Out, "  WRONG %s %s %s: %s by %s, truth %d\n",
+			d.cell.Counter, when(d.cell), d.cell.Key, d.counted, d.heldBy, d.truth)
 	}
 	if len(wrong) > most {
 		fmt.Fprintf(r.Out, "  and %s more\n", thousands(len(wrong)-most))

@@ -64,7 +64,8 @@ func (w *witness) summary() string {
 	defer w.mu.Unlock()
 	text := fmt.Sprintf("%s invocations", thousands(w.invocations))
 	if w.starts > 0 {
-		text += fmt.Sprintf(" in %d processes (%d ms to start one)", w.starts, (w.init / time.Duration(w.starts)).Milliseconds())
+		each := w.init / time.Duration(w.starts)
+		text += fmt.Sprintf(" in %d processes (%d ms to start one)", w.starts, each.Milliseconds())
 	}
 	if w.failed > 0 {
 		text += fmt.Sprintf(", %s failed", thousands(w.failed))
