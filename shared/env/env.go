@@ -3,6 +3,7 @@
 package env
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,9 @@ import (
 	"time"
 
 	"abacus/shared/tally"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
 )
 
 // Settings reads settings one by one and gathers their faults. Make it by New, read everything, then ask Err.
@@ -113,4 +117,17 @@ func (s *Settings) QueueURL(name string) string {
 		s.fault("%s is a FIFO queue: set it to a standard queue, as on-failure destinations must be", name)
 	}
 	return text
+}
+
+// AWS returns the configuration of AWS clients: region, credentials and endpoints as the SDK finds them in the process's
+// own environment, not by the Settings' lookup. It makes no request.
+func (s *Settings) AWS(ctx context.Context) aws.Config {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	switch {
+	case err != nil:
+		s.fault("AWS configuration: %w", err)
+	case cfg.Region == "":
+		s.fault("AWS_REGION is not set: set it to the region of the tables")
+	}
+	return cfg
 }
