@@ -28,8 +28,7 @@ func main() {
 	lambda.Start(handler)
 }
 
-// newHandler puts the function together from its settings. Its error names every fault of them; nothing has been asked of
-// AWS by then.
+// newHandler puts the function together from its settings; its error names every fault of them. It asks nothing of AWS.
 func newHandler(ctx context.Context, getenv func(string) string) (*ingest.Handler, error) {
 	settings := env.New(getenv)
 	log := telemetry.NewLogger(os.Stdout, settings.Level("ABACUS_LOG_LEVEL"))
