@@ -6,7 +6,7 @@
 //	     v                                                                      |
 //	+--------- functions/kinesis, functions/sqs: wiring, nothing else -------------+
 //	|                                                                              |
-//	|                      ingest: decode, count, merge, respond                   |
+//	|          ingest: decode, count, merge, respond        park, env, telemetry   |
 //	|                         ^              ^           ^                         |
 //	|                      envelope     tally/rules    merge  <---  dynamo         |
 //	|                         ^              ^           ^            ^            |
@@ -20,6 +20,9 @@
 //	merge/mergetest  a strict Store that can break, the suite that every Store passes, and the auditor
 //	dynamo       the Store over DynamoDB; alone imports its SDK
 //	ingest       the whole flow on one page
+//	park         keeps bad records in a queue; alone sends to SQS
+//	env          a function's settings, all their faults at once
+//	telemetry    a function's log
 //	wal          a log on disk for counts on their way; standard library and x/sys only
 //	deploy       reads template.yaml, and holds it to the rules that exact counting needs
 //	local        the suite on one machine: strict stand-ins for the AWS services, and Lambda's own rules. No function

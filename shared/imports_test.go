@@ -43,6 +43,9 @@ var arrows = []arrow{
 	{"shared/merge/mergetest", []string{"shared/merge", "shared/tally", "pgregory.net/rapid", "github.com/google/go-cmp"}},
 	{"shared/dynamo", []string{"shared/merge", "shared/tally", dynamoSDK, awsSDK + "/aws", smithy}},
 	{"shared/ingest", []string{"shared/envelope", "shared/merge", "shared/tally", "shared/tally/rules"}},
+	{"shared/park", []string{sqsSDK, awsSDK + "/aws"}},
+	{"shared/env", []string{"shared/tally", awsSDK + "/aws", awsConfig}},
+	{"shared/telemetry", []string{lambda}},
 	{"shared/wal", []string{"golang.org/x/sys"}},
 	{"shared/wal/waltest", []string{"shared/wal"}},
 	{"shared/deploy", []string{"go.yaml.in/yaml/v4"}},
@@ -51,10 +54,10 @@ var arrows = []arrow{
 		"github.com/cockroachdb/apd/v3", jsonText, "golang.org/x/sync", "golang.org/x/sys",
 	}},
 	{"shared/cmd/...", []string{"shared/...", awsSDK + "/aws", awsConfig, "github.com/spf13/cobra"}},
-	{"functions/kinesis", []string{
-		"shared/ingest", "shared/dynamo", "shared/merge", "shared/tally", lambda, awsConfig, sqsSDK, awsSDK + "/aws",
+	{"functions/...", []string{
+		"shared/dynamo", "shared/env", "shared/envelope", "shared/ingest", "shared/merge", "shared/park", "shared/tally/rules",
+		"shared/telemetry", lambda,
 	}},
-	{"functions/sqs", []string{"shared/ingest", "shared/dynamo", "shared/merge", "shared/tally", lambda, awsConfig}},
 }
 
 func fits(pattern, folder string) bool {
@@ -138,7 +141,8 @@ func TestImports_EachWrongWayIsObjectedTo(t *testing.T) {
 		"functions/sqs":            {"abacus/shared/local/sandbox", dynamoSDK, "abacus/functions/kinesis"},
 		"shared/utils":             {"fmt"},
 		"shared/merge/mergetest/x": {"fmt"},
-		"functions/other":          {"fmt"},
+		"shared/park":              {"abacus/shared/envelope", dynamoSDK},
+		"functions/other":          {"abacus/shared/local/demo", sqsSDK},
 	} {
 		for _, path := range imports {
 			if len(wrongWay([]listed{{module + from, []string{path}}})) != 1 {
