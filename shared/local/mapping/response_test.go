@@ -75,7 +75,7 @@ func TestC1_SQSReadsAResponseByAWSsTable(t *testing.T) {
 		for _, reports := range []bool{true, false} {
 			t.Run(row.name+map[bool]string{false: ", not reported"}[reports], func(t *testing.T) {
 				bubble(t, stream.Config{}, queue.Config{}, func(w *world) {
-					url, _ := w.queue("q")
+					url, _ := w.queue("q", "VisibilityTimeout", "2")
 					w.send(url, "a b c")
 					f := &function{answer: first(row.answer)}
 					m := w.fromSQS(url, mapping.SQSConfig{Invoke: f.invoke, ReportBatchItemFailures: reports})

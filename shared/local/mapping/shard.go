@@ -184,7 +184,8 @@ func (d *shard) observe(out *kinesis.GetRecordsOutput, generation int64) {
 	d.mu.Lock()
 	left := len(d.outstanding)
 	d.mu.Unlock()
-	if len(out.Records) == 0 && behind == 0 && left == 0 {
+	// A shard at its end counts as done instead, when its children are known.
+	if len(out.Records) == 0 && behind == 0 && left == 0 && out.NextShardIterator != nil {
 		d.k.watch.Lock()
 		d.empty = generation
 		d.k.watch.Unlock()

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -64,11 +65,16 @@ func (w *world) stream(shards int32) (arn string) {
 // put puts a record for each word of text under one partition key.
 func (w *world) put(key, text string) (numbers []string) {
 	w.t.Helper()
-	for word := range strings.FieldsSeq(text) {
-		out, err := w.k.PutRecord(w.t.Context(), &kinesis.PutRecordInput{StreamName: aws.String("s"), PartitionKey: &key,
-			Data: []byte(word)})
+	for part := range slices.Chunk(strings.Fields(text), 500) {
+		in := &kinesis.PutRecordsInput{StreamName: aws.String("s")}
+		for _, word := range part {
+			in.Records = append(in.Records, streamtypes.PutRecordsRequestEntry{PartitionKey: &key, Data: []byte(word)})
+		}
+		out, err := w.k.PutRecords(w.t.Context(), in)
 		w.must(err)
-		numbers = append(numbers, *out.SequenceNumber)
+		for _, r := range out.Records {
+			numbers = append(numbers, *r.SequenceNumber)
+		}
 	}
 	return numbers
 }
@@ -148,7 +154,12 @@ func (w *world) start(m runner) (stop func()) {
 // drained waits, for an hour of the fake clock at most, until m has nothing left.
 func (w *world) drained(m runner) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
+	w.drainedWithin(time.Hour, m)
+}
+
+func (w *world) drainedWithin(d time.Duration, m runner) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), d)
 	defer cancel()
 	if err := m.Drained(ctx); err != nil {
 		w.t.Fatalf("not drained: %v, %+v", err, m.Stats())
