@@ -56,8 +56,9 @@ type group struct {
 type packer struct {
 	limits limits
 	groups []group
-	next   []int32   // by event: the group's next
-	users  [][]int32 // by cell: the groups that move it
+	next   []int32 // by event: the group's next
+	users  []int32 // the groups that move each cell, cell after cell
+	from   []int32 // cell c's groups are users[from[c]:from[c+1]]
 	chunk  chunk
 	number int       // of the chunk at hand, from 1
 	within []int     // by cell: the last chunk that has it
@@ -68,10 +69,32 @@ type packer struct {
 
 func newPacker(p *plan, work []int32, limits limits) *packer {
 	k := &packer{
-		limits: limits, next: make([]int32, len(p.events)), users: make([][]int32, len(p.cells)),
-		within: make([]int, len(p.cells)), near: make([][]int32, limits.cells+1),
+		limits: limits, next: make([]int32, len(p.events)), from: make([]int32, len(p.cells)+1),
+		within: make([]int, len(p.cells)), near: make([][]int32, MaxAdds+1),
 	}
-	known := map[string]int32{}
+	k.group(p, work)
+	for _, g := range k.groups {
+		for _, cell := range g.cells {
+			k.from[cell+1]++
+		}
+	}
+	for cell := range p.cells {
+		k.from[cell+1] += k.from[cell]
+	}
+	k.users = make([]int32, k.from[len(p.cells)])
+	end := slices.Clone(k.from)
+	for g, group := range k.groups {
+		for _, cell := range group.cells {
+			k.users[end[cell]] = int32(g)
+			end[cell]++
+		}
+	}
+	return k
+}
+
+// group puts events that move the same cells, in the same order, into one group.
+func (k *packer) group(p *plan, work []int32) {
+	known := make(map[string]int32)
 	var key []byte
 	for _, event := range work {
 		key = key[:0]
@@ -84,14 +107,9 @@ func newPacker(p *plan, work []int32, limits limits) *packer {
 			k.groups[g].tail = event
 			continue
 		}
-		g := int32(len(k.groups))
-		known[string(key)] = g
+		known[string(key)] = int32(len(k.groups))
 		k.groups = append(k.groups, group{cells: p.refsOf(event), head: event, tail: event})
-		for _, cell := range p.refsOf(event) {
-			k.users[cell] = append(k.users[cell], g)
-		}
 	}
-	return k
 }
 
 // begin starts a chunk with the first group that is left, and reports whether there was one.
@@ -103,7 +121,7 @@ func (k *packer) begin() bool {
 		return false
 	}
 	k.number++
-	k.chunk = chunk{}
+	k.chunk = chunk{cells: make([]int32, 0, k.limits.cells)}
 	k.far = k.seed
 	for i := range k.near {
 		k.near[i] = k.near[i][:0]
@@ -149,7 +167,7 @@ func (k *packer) add(g int32) {
 		}
 		k.within[cell] = k.number
 		k.chunk.cells = append(k.chunk.cells, cell)
-		for _, user := range k.users[cell] {
+		for _, user := range k.users[k.from[cell]:k.from[cell+1]] {
 			other := &k.groups[user]
 			if other.touched != k.number {
 				other.touched, other.missing = k.number, len(other.cells)
