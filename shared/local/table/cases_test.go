@@ -31,8 +31,9 @@ type caseFile struct {
 type testCase struct {
 	Name   string
 	Source string            // where AWS says so, for what other implementations do differently
-	Tables map[string]string // name, written $name in calls, to "hash S" or "hash S, sort N"; absent: T has "pk S, sk S"
-	Steps  []step
+	Tables map[string]string // name, written $name in calls, to "hash S" or "hash S, sort N", or to "" for a table that a
+	// step creates; absent: T has "pk S, sk S"
+	Steps []step
 }
 
 // step is one call. In its input and its answer {repeat: n} stands for a text of n letters, and {each: n, of: x} for a list
@@ -106,10 +107,13 @@ func playCase(ctx context.Context, on implementation, c testCase) []string {
 	var names []string
 	unique := fmt.Sprintf("-%x", time.Now().UnixNano())
 	for name, schema := range c.Tables {
+		names = append(names, "$"+name, name+"-case"+unique)
+		if schema == "" {
+			continue
+		}
 		if err := createFrom(ctx, on.client, name+"-case"+unique, schema); err != nil {
 			return []string{"create " + name + ": " + err.Error()}
 		}
-		names = append(names, "$"+name, name+"-case"+unique)
 	}
 	rename := strings.NewReplacer(names...)
 	var failures []string
@@ -136,6 +140,10 @@ func createFrom(ctx context.Context, c *dynamodb.Client, name, schema string) er
 	if _, err := c.CreateTable(ctx, in); err != nil {
 		return err
 	}
+	return awaitTable(ctx, c, name)
+}
+
+func awaitTable(ctx context.Context, c *dynamodb.Client, name string) error {
 	quick := func(o *dynamodb.TableExistsWaiterOptions) {
 		o.MinDelay, o.MaxDelay = time.Millisecond, 20*time.Millisecond
 	}
@@ -197,6 +205,9 @@ func call(ctx context.Context, c *dynamodb.Client, operation string, input any, 
 	out := method.Call([]reflect.Value{reflect.ValueOf(ctx), in})
 	if err, failed := out[1].Interface().(error); failed {
 		return nil, err
+	}
+	if made, ok := out[0].Interface().(*dynamodb.CreateTableOutput); ok {
+		return made, awaitTable(ctx, c, *made.TableDescription.TableName)
 	}
 	return out[0].Interface(), nil
 }

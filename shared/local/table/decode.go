@@ -119,10 +119,7 @@ func (v *Value) readContent(dec *jsontext.Decoder, depth int) error {
 		if token.Kind() != 't' && token.Kind() != 'f' {
 			return malformed("Unexpected token received from parser")
 		}
-		v.flag = token.Bool()
-		if v.kind == kindNull && !v.flag {
-			return invalid("One or more parameter values were invalid: Null attribute value types must have the value of true")
-		}
+		v.flag = v.kind == kindBool && token.Bool() // {"NULL": false} is a null like any other
 		return nil
 	}
 	v.text, err = scalar(v.kind, token)

@@ -111,6 +111,9 @@ func (w *write) parse(c *conditional, update *string) error {
 	if err := checkNames(w.item); err != nil {
 		return err
 	}
+	if w.action == actionPut && w.item.size() > maxItem {
+		return invalid("Item size has exceeded the maximum allowed size")
+	}
 	if err := enum("returnValuesOnConditionCheckFailure", c.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE"); err != nil {
 		return err
 	}
@@ -149,6 +152,19 @@ func enum(member, value string, allowed ...string) error {
 	}
 	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: "+
 		"Member must satisfy enum value set: [%s]", value, member, strings.Join(allowed, ", "))
+}
+
+// checkLength refuses a list that is empty or too long.
+func checkLength[T any](member string, list []T, most int) error {
+	switch {
+	case len(list) == 0:
+		return invalid("1 validation error detected: Value '[]' at '%s' failed to satisfy constraint: "+
+			"Member must have length greater than or equal to 1", member)
+	case len(list) > most:
+		return invalid("1 validation error detected: Value '[%d members]' at '%s' failed to satisfy constraint: "+
+			"Member must have length less than or equal to %d", len(list), member, most)
+	}
+	return nil
 }
 
 // checkNames refuses attribute names that are empty or too long, at the top of an item as inside of it.

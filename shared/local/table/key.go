@@ -39,8 +39,8 @@ func (k keys) of(item Item) Item {
 	return key
 }
 
-// checkItem refuses an item whose key is missing, of another type, empty or too long.
-func (k keys) checkItem(item Item) error {
+// fitsItem refuses an item whose key is missing or of another type.
+func (k keys) fitsItem(item Item) error {
 	for _, a := range k.attributes() {
 		switch v, found := item[a.name]; {
 		case !found:
@@ -50,20 +50,29 @@ func (k keys) checkItem(item Item) error {
 				a.name, a.kind, v.kind)
 		}
 	}
-	return k.checkSizes(item)
+	return nil
 }
 
-// checkKey refuses a key that is not exactly what the schema says.
-func (k keys) checkKey(key Item) error {
+// fitsKey refuses a key that is not exactly what the schema says.
+func (k keys) fitsKey(key Item) error {
 	attributes := k.attributes()
 	for _, a := range attributes {
 		if v, found := key[a.name]; !found || v.kind != a.kind || len(key) != len(attributes) {
 			return invalid("The provided key element does not match the schema")
 		}
 	}
+	return nil
+}
+
+// checkKey refuses a key that does not fit, is empty or is too long.
+func (k keys) checkKey(key Item) error {
+	if err := k.fitsKey(key); err != nil {
+		return err
+	}
 	return k.checkSizes(key)
 }
 
+// checkSizes refuses a key that is empty or too long.
 func (k keys) checkSizes(item Item) error {
 	for _, a := range k.attributes() {
 		if a.kind != kindN && item[a.name].text == "" {

@@ -183,17 +183,17 @@ func (n number) order() string {
 	return string(b)
 }
 
-// size is the number's share of an item: a byte, one for each two digits of its base-100 form, and one for a minus sign
-// (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html).
+// size is the number's share of an item: a byte, one for each two significant digits before the point, one for each two
+// behind it, and one for a minus sign. AWS documents it roughly
+// (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html); that digits on the two
+// sides of the point do not share a byte is measured.
 func (n number) size() int {
 	d := n.decimal()
 	if d.digits == "" {
 		return 1
 	}
-	size := 1 + (len(d.digits)+1)/2
-	if len(d.digits)%2 == 0 && d.point%2 != 0 {
-		size++ // an odd place splits a pair, so that the digits straddle one more
-	}
+	whole := min(max(d.point, 0), len(d.digits))
+	size := 1 + (whole+1)/2 + (len(d.digits)-whole+1)/2
 	if d.negative {
 		size++
 	}

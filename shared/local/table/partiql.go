@@ -71,9 +71,8 @@ func (s *Service) batchExecuteStatement(_ context.Context, q *batchExecuteReques
 	if err := enum("returnConsumedCapacity", q.ReturnConsumedCapacity, "INDEXES", "TOTAL", "NONE"); err != nil {
 		return nil, err
 	}
-	if n := len(q.Statements); n < 1 || n > maxStatements {
-		return nil, invalid("1 validation error detected: Value at 'statements' failed to satisfy constraint: "+
-			"Member must have length from 1 to %d; it has %d", maxStatements, n)
+	if err := checkLength("statements", q.Statements, maxStatements); err != nil {
+		return nil, err
 	}
 	answer := &batchExecuteAnswer{Responses: make([]statementAnswer, len(q.Statements))}
 	b := make(bill)
@@ -85,7 +84,9 @@ func (s *Service) batchExecuteStatement(_ context.Context, q *batchExecuteReques
 			err = s.executePart(w, n, b)
 		}
 		if err != nil {
-			one.Error = statementErrorOf(err)
+			if one.Error = statementErrorOf(err); one.Error.Code == "ValidationError" {
+				one.TableName = "" // it is told of statements that ran
+			}
 		}
 	}
 	answer.ConsumedCapacity = b.report(q.ReturnConsumedCapacity, false)
@@ -115,16 +116,12 @@ func (q *statement) insert() (*write, error) {
 		return nil, invalid("1 validation error detected: Value at 'statement' failed to satisfy constraint: "+
 			"Member must have length from 1 to %d; it has %d", maxStatement, n)
 	}
-	if err := enum("returnValuesOnConditionCheckFailure", q.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE"); err != nil {
-		return nil, err
-	}
 	table, item, err := parseInsert(q.Statement, q.Parameters)
 	if err != nil {
 		return nil, err
 	}
-	w := &write{action: actionPut, tableName: table, item: item, condition: vacant{},
-		reveal: q.ReturnValuesOnConditionCheckFailure == "ALL_OLD"}
-	return w, checkNames(item)
+	w := &write{action: actionPut, tableName: table, item: item, condition: vacant{}}
+	return w, w.parse(&conditional{ReturnValuesOnConditionCheckFailure: q.ReturnValuesOnConditionCheckFailure}, nil)
 }
 
 // vacant holds where there is no item.

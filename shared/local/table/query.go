@@ -144,8 +144,8 @@ func (q *paging) check() (*placeholders, error) {
 		return nil, err
 	}
 	if q.Limit != nil && *q.Limit < 1 {
-		return nil, invalid("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: "+
-			"Member must have value greater than or equal to 1", *q.Limit)
+		return nil, invalid("1 validation error detected: Value at 'Limit' failed to satisfy constraint: " +
+			"Member must have value greater than or equal to 1")
 	}
 	switch specific := q.ProjectionExpression != nil; {
 	case specific && q.Select != "" && q.Select != "SPECIFIC_ATTRIBUTES":

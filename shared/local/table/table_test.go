@@ -2,7 +2,9 @@ package table_test
 
 import (
 	"context"
+	"errors"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 )
 
 // clientFor returns a client of the real SDK that makes one attempt a call.
@@ -56,4 +59,79 @@ func makeTable(t testing.TB, c *dynamodb.Client, name string, sorted bool) {
 	if err := w.Wait(context.Background(), &dynamodb.DescribeTableInput{TableName: &name}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func put(t testing.TB, c *dynamodb.Client, name string, item attrs) {
+	t.Helper()
+	if _, err := c.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: &name, Item: item}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(t testing.TB, c *dynamodb.Client, name string, key attrs) attrs {
+	t.Helper()
+	out, err := c.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: &name, Key: key, ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Item
+}
+
+// numberIn returns the digits of an attribute, or "" if it is no number.
+func numberIn(item attrs, name string) string {
+	n, _ := item[name].(*types.AttributeValueMemberN)
+	if n == nil {
+		return ""
+	}
+	return n.Value
+}
+
+// codeOf returns the code of a service's error.
+func codeOf(err error) string {
+	var modelled smithy.APIError
+	if errors.As(err, &modelled) {
+		return modelled.ErrorCode()
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// addTo is an update that adds to n of the item with this pk.
+func addTo(name, pk, delta string) *types.Update {
+	return &types.Update{TableName: &name, Key: attrs{"pk": str(pk)}, UpdateExpression: aws.String("ADD n :d"),
+		ExpressionAttributeValues: attrs{":d": num(delta)}}
+}
+
+func update(c *dynamodb.Client, u *types.Update) error {
+	_, err := c.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
+		UpdateExpression: u.UpdateExpression, ExpressionAttributeValues: u.ExpressionAttributeValues})
+	return err
+}
+
+// transact runs the updates as one transaction under a token, if there is one.
+func transact(c *dynamodb.Client, token string, updates ...*types.Update) error {
+	in := &dynamodb.TransactWriteItemsInput{}
+	if token != "" {
+		in.ClientRequestToken = &token
+	}
+	for _, u := range updates {
+		in.TransactItems = append(in.TransactItems, types.TransactWriteItem{Update: u})
+	}
+	_, err := c.TransactWriteItems(context.Background(), in)
+	return err
+}
+
+// reasonsOf returns the codes of a cancelled transaction.
+func reasonsOf(err error) string {
+	var cancelled *types.TransactionCanceledException
+	if !errors.As(err, &cancelled) {
+		return codeOf(err)
+	}
+	var codes []string
+	for _, r := range cancelled.CancellationReasons {
+		codes = append(codes, *r.Code)
+	}
+	return strings.Join(codes, " ")
 }

@@ -104,9 +104,8 @@ func (s *Service) transactWriteItems(ctx context.Context, q *transactRequest) (*
 }
 
 func (q *transactRequest) writes() ([]*write, error) {
-	if n := len(q.TransactItems); n < 1 || n > maxActions {
-		return nil, invalid("1 validation error detected: Value at 'transactItems' failed to satisfy constraint: "+
-			"Member must have length from 1 to %d; it has %d", maxActions, n)
+	if err := checkLength("transactItems", q.TransactItems, maxActions); err != nil {
+		return nil, err
 	}
 	want := answering{ReturnConsumedCapacity: q.ReturnConsumedCapacity, ReturnItemCollectionMetrics: q.ReturnItemCollectionMetrics}
 	if err := want.check(); err != nil {
@@ -134,8 +133,12 @@ func (s *Service) locateAll(writes []*write) error {
 	}
 	seen := make(map[spot]bool, len(writes))
 	for _, w := range writes {
-		if err := s.locate(w); err != nil {
+		misfit, err := s.find(w)
+		if err != nil {
 			return err
+		}
+		if w.misfit = misfit; misfit != nil {
+			continue
 		}
 		if at := (spot{w.table, w.place}); !seen[at] {
 			seen[at] = true
@@ -179,6 +182,10 @@ func (s *Service) check(writes []*write) error {
 	total, cancelled := 0, false
 	for n, w := range writes {
 		reasons[n].Code = "None"
+		if w.misfit != nil {
+			reasons[n], cancelled = reasonOf(w.misfit), true
+			continue
+		}
 		if w.table.held[w.place] {
 			reasons[n], cancelled = reason{Code: "TransactionConflict", Message: "Transaction is ongoing for the item"}, true
 			continue

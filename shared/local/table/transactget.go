@@ -30,9 +30,8 @@ type itemAnswer struct {
 // transactGetItems reads items as they stand together. It meets transactions that hold one of them; everything else here
 // is over before it can begin.
 func (s *Service) transactGetItems(_ context.Context, q *transactGetRequest) (*transactGetAnswer, error) {
-	if n := len(q.TransactItems); n < 1 || n > maxActions {
-		return nil, invalid("1 validation error detected: Value at 'transactItems' failed to satisfy constraint: "+
-			"Member must have length from 1 to %d; it has %d", maxActions, n)
+	if err := checkLength("transactItems", q.TransactItems, maxActions); err != nil {
+		return nil, err
 	}
 	if err := enum("returnConsumedCapacity", q.ReturnConsumedCapacity, "INDEXES", "TOTAL", "NONE"); err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ type write struct {
 
 	table       *table
 	place       string
-	old, result Item // in a transaction: the item as it was checked, and what the write makes of it
+	misfit      error // in a transaction: the key does not fit the schema
+	old, result Item  // in a transaction: the item as it was checked, and what the write makes of it
 }
 
 type action uint8
@@ -30,24 +31,37 @@ const (
 
 // locate finds the write's table and place, and refuses a key that does not fit. The caller holds the lock.
 func (s *Service) locate(w *write) error {
+	misfit, err := s.find(w)
+	if err == nil {
+		err = misfit
+	}
+	return err
+}
+
+// find is locate with one error apart: that the key does not fit the schema, which cancels a transaction and leaves the
+// write without a place.
+func (s *Service) find(w *write) (misfit, err error) {
 	t, err := s.table(w.tableName)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	w.table = t
 	if w.action == actionPut {
-		err = t.keys.checkItem(w.item)
+		misfit = t.keys.fitsItem(w.item)
 	} else {
-		err = t.keys.checkKey(w.item)
+		misfit = t.keys.fitsKey(w.item)
 	}
-	if err != nil {
-		return err
+	if misfit != nil {
+		return misfit, nil
+	}
+	if err := t.keys.checkSizes(w.item); err != nil {
+		return nil, err
 	}
 	w.place = t.keys.place(w.item)
 	if w.update != nil {
-		return w.checkUpdatedKeys()
+		return nil, w.checkUpdatedKeys()
 	}
-	return nil
+	return nil, nil
 }
 
 func (w *write) checkUpdatedKeys() error {
@@ -82,8 +96,6 @@ func (w *write) next(old Item) (Item, error) {
 		if next, err = w.updated(old); err != nil {
 			return nil, err
 		}
-	} else if next.size() > maxItem {
-		return nil, invalid("Item size has exceeded the maximum allowed size")
 	}
 	for _, i := range w.table.indexes {
 		if err := i.checkItem(next); err != nil {

@@ -61,12 +61,22 @@ type Service struct {
 	Namespace  string               // put before "#" in an error's __type; empty where the service has none
 	Operations map[string]Operation // by name; any other is an UnknownOperationException
 	MaxBody    int64                // bytes; 0 means 16 MiB
-	// Fault decides the fate of each call; nil means all are healthy. It is called by many goroutines.
+	// Fault decides the fate of each call; nil means all are healthy. It is called by many goroutines, and is set before
+	// the first call: afterwards use Inject.
 	Fault func(Call) Fault
 	// After, if set, runs the late half of a Late fault; nil means time.AfterFunc. Tests pass one that they drive.
 	After func(d time.Duration, f func())
 
-	calls atomic.Int64
+	calls    atomic.Int64
+	injected atomic.Pointer[func(Call) Fault]
+}
+
+// Inject replaces Fault while the service is in use; nil heals it.
+func (s *Service) Inject(fault func(Call) Fault) {
+	if fault == nil {
+		fault = func(Call) Fault { return Fault{} }
+	}
+	s.injected.Store(&fault)
 }
 
 // Calls returns how many requests have arrived.
@@ -90,9 +100,13 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	call := Call{N: s.calls.Add(1), Name: name, Body: body}
+	decide := s.Fault
+	if injected := s.injected.Load(); injected != nil {
+		decide = *injected
+	}
 	var fault Fault
-	if s.Fault != nil {
-		fault = s.Fault(call)
+	if decide != nil {
+		fault = decide(call)
 	}
 	s.answer(w, r, operation, call, fault)
 }
