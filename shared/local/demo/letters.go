@@ -15,28 +15,44 @@ type letter struct {
 	queue   string // resource of the template
 	payload []byte
 	reason  string
+	times   int // that it was parked: a batch that comes again parks its bad records again, under the same identity
 }
 
 // collect takes everything out of the two queues where bad records end: messages as they were sent from the queue's own
 // dead-letter queue, and parked Kinesis records from the park queue.
 func collect(ctx context.Context, s *local.Suite) ([]letter, error) {
 	var letters []letter
-	for _, queue := range []string{"DeadLetterQueue", "ParkQueue"} {
-		bodies, err := receiveAll(ctx, s, s.Name(queue))
+	given, err := receiveAll(ctx, s, s.Name("DeadLetterQueue"))
+	if err != nil {
+		return nil, fmt.Errorf("read the dead-letter queue: %w", err)
+	}
+	for _, body := range given {
+		letters = append(letters, letter{"DeadLetterQueue", body, "reported failed on every one of its receives", 1})
+	}
+	documents, err := receiveAll(ctx, s, s.Name("ParkQueue"))
+	if err != nil {
+		return nil, fmt.Errorf("read the park queue: %w", err)
+	}
+	parked, err := readParked(documents)
+	return append(letters, parked...), err
+}
+
+// readParked reads parked records, each identity once.
+func readParked(documents [][]byte) ([]letter, error) {
+	var letters []letter
+	known := map[string]int{}
+	for _, document := range documents {
+		p, err := envelope.ParseParked(document)
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", queue, err)
+			return nil, fmt.Errorf("the park queue holds a message that is no parked record: %w:\n%s", err, document)
 		}
-		for _, body := range bodies {
-			l := letter{queue: queue, payload: body, reason: "received more often than the queue's redrive policy allows"}
-			if queue == "ParkQueue" {
-				parked, err := envelope.ParseParked(body)
-				if err != nil {
-					return nil, fmt.Errorf("read %s: a message that is no parked record: %w:\n%s", queue, err, body)
-				}
-				l.payload, l.reason = parked.Payload, parked.Reason
-			}
-			letters = append(letters, l)
+		at, again := known[p.Identity]
+		if !again {
+			at = len(letters)
+			known[p.Identity] = at
+			letters = append(letters, letter{queue: "ParkQueue", payload: p.Payload, reason: p.Reason})
 		}
+		letters[at].times++
 	}
 	return letters, nil
 }

@@ -210,7 +210,11 @@ func (r *run) printLetters(refused []record, letters []letter) bool {
 	missing, strange := match(refused, letters)
 	fmt.Fprintf(r.Out, "%d of %d bad records are kept, byte for byte\n", len(refused)-len(missing), len(refused))
 	for _, l := range letters[:min(most, len(letters))] {
-		fmt.Fprintf(r.Out, "  %-15s %s\n", l.queue, l.reason)
+		again := ""
+		if l.times > 1 {
+			again = fmt.Sprintf(" (parked %d times, as its batch came again)", l.times)
+		}
+		fmt.Fprintf(r.Out, "  %-15s %s%s\n", l.queue, l.reason, again)
 	}
 	for _, m := range missing[:min(most, len(missing))] {
 		fmt.Fprintf(r.Out, "  MISSING %.120q\n", m.payload)
