@@ -145,14 +145,14 @@ var mutations = []mutation{
 }
 
 func TestTemplate_EachMistakeIsObjectedTo(t *testing.T) {
+	sound := theTemplate(t)
 	for _, m := range mutations {
 		t.Run(strings.ReplaceAll(m.rule+" "+m.path, ".", " "), func(t *testing.T) {
-			template := theTemplate(t)
-			root, ok := mutate(template.root, strings.Split(m.path, "."), m.value)
+			root, ok := mutate(sound.root, strings.Split(m.path, "."), m.value)
 			if !ok {
 				t.Fatalf("nothing stands at %s", m.path)
 			}
-			template.root = root.(map[string]any)
+			template := &Template{root: root.(map[string]any)}
 			i := slices.IndexFunc(rules, func(r rule) bool { return strings.HasPrefix(r.name, m.rule) })
 			if found, _ := everySetting(template, rules[i].check); len(found) == 0 {
 				t.Errorf("%s set to %v, and %q does not object", m.path, m.value, rules[i].name)
