@@ -43,6 +43,10 @@ check: ## check formatting, vet, staticcheck, the direction of imports, the leng
 	@find functions shared -name '*.go' -exec awk 'FNR == 501 {print FILENAME ": longer than 500 lines"; bad = 1} \
 		length > 140 && FILENAME !~ /_test.go$$/ {print FILENAME ":" FNR ": longer than 140"; bad = 1} END {exit bad}' {} +
 
+.PHONY: oracle
+oracle: ## hold the stand-ins against other implementations of DynamoDB and Kinesis; needs node and python3
+	bash shared/local/oracle/run
+
 .PHONY: fuzz
 fuzz: ## fuzz every decoder for FUZZTIME each (default 10s)
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' functions shared | sed 's/:func / /' | sort | \
