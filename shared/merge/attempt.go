@@ -2,7 +2,6 @@ package merge
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"abacus/shared/tally"
@@ -138,7 +137,7 @@ func (a *attempt) outcome(pos int) Outcome {
 		return Outcome{Status: Failed, Err: a.why[pos]}
 	}
 	if a.err != nil {
-		return Outcome{Status: Failed, Err: fmt.Errorf("not counted: %w", a.err)}
+		return Outcome{Status: Failed, Err: a.err}
 	}
 	return Outcome{Status: Failed, Err: errUnfinished}
 }

@@ -11,7 +11,7 @@ import (
 	"abacus/shared/merge/mergetest"
 )
 
-// memory is the least that a store can be, so that the benchmark measures the core: it takes every claim and forgets it.
+// memory is the least that a store can be, so that the benchmark measures the core: it takes all claims and keeps none.
 type memory struct {
 	mu    sync.Mutex
 	calls int

@@ -183,6 +183,21 @@ func TestClaim_SameSerialSourceDoesNotWaitForTheLease(t *testing.T) {
 	}
 }
 
+func TestA2_LeaseOfAWrongClockIsNotWaitedFor(t *testing.T) {
+	for skew, want := range map[time.Duration]merge.Status{
+		30 * time.Second: merge.InFlight, 24 * time.Hour: merge.Counted, -24 * time.Hour: merge.Counted,
+	} {
+		s := mergetest.New(t)
+		claims := []merge.Claim{{
+			Event: "e", Token: "other", Lease: s.Now().Add(15*time.Minute + skew), Expires: s.Now().Add(900 * time.Hour),
+		}}
+		s.NewWorker("other").PutClaims(t.Context(), claims)
+		if got := newMerger(t, s).MergeOne(t.Context(), event("e", "a")); got.Status != want {
+			t.Errorf("written by a clock that is %v ahead: %v, want status %d", skew, got, want)
+		}
+	}
+}
+
 func TestClaim_OneReadOfARecordServesAllEventsOfItsAttempt(t *testing.T) {
 	s := mergetest.New(t)
 	events := numbered(400, "a")
@@ -252,7 +267,9 @@ func TestA7_HorizonRemembersAndThenForgets(t *testing.T) {
 func TestClaim_RowGoneAgainIsClaimedAnew(t *testing.T) {
 	for gone := range 5 {
 		s := mergetest.New(t)
-		s.Fault = script(map[mergetest.Method][]mergetest.Fault{mergetest.PutClaims: times(gone, mergetest.Fault{Gone: true})})
+		s.Fault = script(map[mergetest.Method][]mergetest.Fault{
+			mergetest.PutClaims: times(gone, mergetest.Fault{Gone: true}),
+		})
 		got := newMerger(t, s).MergeOne(t.Context(), event("e", "a"))
 		if want := gone < 3; got.Done() != want {
 			t.Errorf("gone %d times: %v", gone, got)
@@ -292,7 +309,9 @@ func TestClaim_TakeoverSurvivesLostReplies(t *testing.T) {
 	for lost := range 4 {
 		s := mergetest.New(t)
 		abortAs(t, s, hold(t, s, "e"))
-		s.Fault = script(map[mergetest.Method][]mergetest.Fault{mergetest.TakeClaim: times(lost, after), mergetest.FindRecord: {before}})
+		s.Fault = script(map[mergetest.Method][]mergetest.Fault{
+			mergetest.TakeClaim: times(lost, after), mergetest.FindRecord: {before},
+		})
 		m := newMerger(t, s)
 		got := m.MergeOne(t.Context(), event("e", "a"))
 		if want := lost < merge.DefaultAttempts; got.Done() != want {

@@ -64,7 +64,9 @@ func TestB3_ConflictIsRetriedOnAnotherSlotWhichIsRemembered(t *testing.T) {
 	hot := mergetest.Row{Cell: cell("a")}
 	s.Fault = func(c mergetest.Call) mergetest.Fault {
 		if c.Method == mergetest.Commit {
-			return mergetest.ConflictOn(c, func(add merge.SlottedAdd) bool { return mergetest.Row{Cell: add.Cell, Slot: add.Slot} == hot })
+			return mergetest.ConflictOn(c, func(add merge.SlottedAdd) bool {
+				return mergetest.Row{Cell: add.Cell, Slot: add.Slot} == hot
+			})
 		}
 		return mergetest.Fault{}
 	}
@@ -148,7 +150,9 @@ func TestC4_EveryEventRefusedReleasesAllAndCommitsNothing(t *testing.T) {
 func TestC4_RefusalAfterAnUnknownOutcomeAbortsInsteadOfCommittingLess(t *testing.T) {
 	// The first commit may land late, with all events, once the bad row is mended. One with fewer events under the same
 	// token could then be answered by it.
-	for name, first := range map[string]mergetest.Fault{"not applied": before, "landing later": {Err: mergetest.ErrInjected, Late: 3}} {
+	for name, first := range map[string]mergetest.Fault{
+		"not applied": before, "landing later": {Err: mergetest.ErrInjected, Late: 3},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := mergetest.New(t)
 			commits := 0
@@ -179,7 +183,8 @@ func TestC4_RefusalAfterAnUnknownOutcomeAbortsInsteadOfCommittingLess(t *testing
 
 func TestCommit_RefusalThatNamesNoAddFailsTheChunk(t *testing.T) {
 	s := mergetest.New(t)
-	s.Fault = always(mergetest.Commit, mergetest.Fault{Err: &merge.RefusedError{Adds: []int{99, -1}, Cause: errors.New("strange")}})
+	refusal := &merge.RefusedError{Adds: []int{99, -1}, Cause: errors.New("strange")}
+	s.Fault = always(mergetest.Commit, mergetest.Fault{Err: refusal})
 	wantAll(t, newMerger(t, s).MergeMany(t.Context(), numbered(2)), merge.Failed)
 	if n := s.Calls(mergetest.Commit); n != 1 {
 		t.Errorf("%d commits", n)

@@ -49,7 +49,7 @@ type Config struct {
 	CallTimeout time.Duration // longest single call of the Store; 0: 5 s
 	Timeout     time.Duration // of a merge whose context has no deadline; 0: 15 minutes
 
-	LeaseMargin    time.Duration // a claim's lease ends this long after the deadline; 0: 5 s
+	LeaseMargin    time.Duration // a claim's lease ends this long after the deadline, or after 15 minutes; 0: 5 s
 	Horizon        time.Duration // how long an identity is remembered; 0: 35 days, at least one hour
 	ReserveRelease time.Duration // most time kept back for giving claims back; 0: 30 s
 	CacheWait      time.Duration // longest that a merge waits for the Cache; 0: 250 ms

@@ -64,7 +64,7 @@ func (a *attempt) judge(ctx context.Context, rows []rival) (takeable []rival) {
 // since a clock that is wrong by the whole horizon must not count an event twice.
 func (a *attempt) over(r rival, now time.Time) bool {
 	serial := a.event(r.pos).Serial
-	return !now.Before(r.row.Lease) || !now.Before(r.row.Expires) || serial != "" && serial == r.row.Serial
+	return a.call.m.leaseOver(r.row.Lease, now) || !now.Before(r.row.Expires) || serial != "" && serial == r.row.Serial
 }
 
 // recordOf returns the record of the attempt that row names, aborting it first if it is undecided and over.

@@ -68,8 +68,8 @@ func TestC8_HandlerEndsInTimeAndListsExactlyWhatIsNotApplied(t *testing.T) {
 	})
 }
 
-// TestDeadline_BeforeAndInsideEveryCall hangs the k-th call of a merge until its context ends, applied or not, and does so
-// for each k.
+// TestDeadline_BeforeAndInsideEveryCall lets the deadline come before, inside or after the k-th call of a merge, for
+// each k: that call and all later ones hang until their context ends, applied or not.
 func TestDeadline_BeforeAndInsideEveryCall(t *testing.T) {
 	for _, keys := range [][]string{{"a"}, {"a", "b", "c"}} {
 		for _, applied := range []bool{false, true} {
@@ -192,7 +192,9 @@ func TestB1_16_StoreThatIgnoresItsContextIsLeftBehind(t *testing.T) {
 }
 
 func TestB1_12_ReleaseEndsBeforeTheDeadlineWhateverItsBudget(t *testing.T) {
-	for _, timeout := range []time.Duration{time.Millisecond, 100 * time.Millisecond, 2 * time.Second, 20 * time.Second, time.Minute} {
+	for _, timeout := range []time.Duration{
+		time.Millisecond, 100 * time.Millisecond, 2 * time.Second, 20 * time.Second, time.Minute,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := failing{mergetest.New(t), func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }}
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)

@@ -98,7 +98,8 @@ func TestHot_ChunksOfOneBatchNeverMeet(t *testing.T) {
 			strict := mergetest.New(t)
 			s := newTable(strict, 20*time.Millisecond)
 			events := numbered(1200, "all", "total") // 13 chunks that all move two counters
-			wantAll(t, newMerger(t, s, realSleep, func(c *merge.Config) { c.Slots = slots }).MergeMany(t.Context(), events), merge.Counted)
+			m := newMerger(t, s, realSleep, func(c *merge.Config) { c.Slots = slots })
+			wantAll(t, m.MergeMany(t.Context(), events), merge.Counted)
 			if s.conflicts > 0 {
 				t.Errorf("%d slots: %d conflicts", slots, s.conflicts)
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,7 +89,9 @@ func (c *call) mergeChunk(ctx context.Context, ch chunk, worker int) {
 		return
 	}
 	a.claim(ctx)
-	a.err = a.commit(ctx)
+	if err := a.commit(ctx); err != nil {
+		a.err = fmt.Errorf("not counted: %w", err)
+	}
 	c.took(time.Since(start))
 }
 

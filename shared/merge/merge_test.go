@@ -38,7 +38,8 @@ func wantCalls(t *testing.T, s *mergetest.Store, want map[mergetest.Method]int) 
 
 func TestP1_EventWithoutAddsIsANoOp(t *testing.T) {
 	s, h := mergetest.New(t), new(heard)
-	wantAll(t, newMerger(t, s, recordTo(h)).MergeMany(t.Context(), []tally.Event{event("e"), event("e"), event("f")}), merge.Counted)
+	events := []tally.Event{event("e"), event("e"), event("f")}
+	wantAll(t, newMerger(t, s, recordTo(h)).MergeMany(t.Context(), events), merge.Counted)
 	wantCalls(t, s, nil)
 	h.want(t, nil)
 	if got := newMerger(t, s).MergeMany(t.Context(), nil); len(got) != 0 {
@@ -48,7 +49,9 @@ func TestP1_EventWithoutAddsIsANoOp(t *testing.T) {
 }
 
 func TestP2_MergeOneIsMergeManyOfOne(t *testing.T) {
-	for name, e := range map[string]tally.Event{"counted": event("e", "a", "b"), "refused": event("", "a"), "empty": event("e")} {
+	for name, e := range map[string]tally.Event{
+		"counted": event("e", "a", "b"), "refused": event("", "a"), "empty": event("e"),
+	} {
 		one, many := mergetest.New(t), mergetest.New(t)
 		a := newMerger(t, one).MergeOne(t.Context(), e)
 		b := newMerger(t, many).MergeMany(t.Context(), []tally.Event{e})
@@ -60,7 +63,8 @@ func TestP2_MergeOneIsMergeManyOfOne(t *testing.T) {
 
 func TestP3_OneClaimPerEventAndOneTransactionForAll(t *testing.T) {
 	s, h := mergetest.New(t), new(heard)
-	wantAll(t, newMerger(t, s, recordTo(h)).MergeMany(t.Context(), []tally.Event{event("e", "a", "b", "c")}), merge.Counted)
+	events := []tally.Event{event("e", "a", "b", "c")}
+	wantAll(t, newMerger(t, s, recordTo(h)).MergeMany(t.Context(), events), merge.Counted)
 	wantCalls(t, s, map[mergetest.Method]int{mergetest.PutClaims: 1, mergetest.Commit: 1})
 	if len(s.Snapshot().Claims) != 1 || total(s, "a") != 1 || total(s, "b") != 1 || total(s, "c") != 1 {
 		t.Errorf("%d claims; a=%d b=%d c=%d", len(s.Snapshot().Claims), total(s, "a"), total(s, "b"), total(s, "c"))
@@ -73,7 +77,8 @@ func TestP3_OneClaimPerEventAndOneTransactionForAll(t *testing.T) {
 
 func TestP4_EventWithoutIdentityIsRefusedWithoutAStoreCall(t *testing.T) {
 	s, h := mergetest.New(t), new(heard)
-	wantAll(t, newMerger(t, s, recordTo(h)).MergeMany(t.Context(), []tally.Event{event("", "a"), event("", "a")}), merge.Refused)
+	events := []tally.Event{event("", "a"), event("", "a")}
+	wantAll(t, newMerger(t, s, recordTo(h)).MergeMany(t.Context(), events), merge.Refused)
 	wantCalls(t, s, nil)
 	h.want(t, map[string]int{merge.MetricDeadLetter: 2})
 }

@@ -20,11 +20,11 @@ import (
 	"abacus/shared/tally"
 )
 
-// The model: a few processes merge overlapping batches of the same events through the real MergeMany. Every call on the
-// store waits for a seeded scheduler, which picks the next one and its fate: healthy, refused, throttled, met by another
-// transaction, applied with its reply lost, landing later, timed out, or the process stops dead. Leases are told by clocks
-// that disagree. The source delivers each event again until it is done. Afterwards each must have been counted exactly
-// once, and at no time may any have been counted twice or be called done without having been counted.
+// The model: a few processes merge overlapping batches of the same events through the real MergeMany. Every call on
+// the store waits for a seeded scheduler, which picks the next one and its fate: healthy, refused, throttled, met by
+// another transaction, applied with its reply lost, landing later, timed out, or the process stops dead. Clocks
+// disagree. The source delivers each event again until it is done. Afterwards each must have been counted exactly once,
+// and at no time may any have been counted twice or be called done without having been counted.
 
 // verdict is how a schedule ended.
 type verdict string
@@ -63,14 +63,17 @@ func TestModel_NoScheduleLosesOrDoublesAnEvent(t *testing.T) {
 	seed, count := schedules(t, 2500)
 	seen := coverage{}
 	for i := range count {
-		if v, detail := runSchedule(t, t, seed+uint64(i), func(p *process) merge.Store { return watched{p, seen} }); v != exact || t.Failed() {
+		v, detail := runSchedule(t, t, seed+uint64(i), func(p *process) merge.Store { return watched{p, seen} })
+		if v != exact || t.Failed() {
 			t.Fatalf("seed %d: %s %s", seed+uint64(i), v, detail)
 		}
 	}
 	t.Logf("%v", seen)
-	for _, path := range []string{"duplicate", "excepted event taken over", "aborted event taken over", "another attempt aborted",
+	for _, path := range []string{
+		"duplicate", "excepted event taken over", "aborted event taken over", "another attempt aborted",
 		"another attempt found committed by its abort", "own attempt found committed by its abort",
-		"own attempt found aborted by its commit", "refused event left out", "claim given back after a commit"} {
+		"own attempt found aborted by its commit", "refused event left out", "claim given back after a commit",
+	} {
 		if count >= 2500 && seen[path] == 0 {
 			t.Errorf("no schedule reached: %s", path)
 		}
@@ -147,7 +150,8 @@ func (w watched) Commit(ctx context.Context, a merge.Attempt) (merge.Record, err
 
 func (w watched) Release(ctx context.Context, event string, token merge.Token) error {
 	err := w.process.Release(ctx, event, token)
-	w.saw("claim given back after a commit", err == nil && w.schedule.store.Snapshot().Records[token].State == merge.Committed)
+	record := w.schedule.store.Snapshot().Records[token]
+	w.saw("claim given back after a commit", err == nil && record.State == merge.Committed)
 	return err
 }
 
@@ -445,6 +449,9 @@ func (s *schedule) start(t *testing.T) {
 	}
 	attempts := 0
 	skew := time.Duration(s.rng.IntN(21)-10) * time.Second
+	if s.rng.IntN(10) == 0 {
+		skew *= 1000 // a clock that jumped
+	}
 	merger, err := merge.New(merge.Config{
 		Store: store, Rand: rand.NewPCG(s.rng.Uint64(), 0), Workers: 1, ChunkEvents: s.chunks, CallTimeout: 3 * time.Second,
 		Now:   func() time.Time { return s.store.Now().Add(skew) },

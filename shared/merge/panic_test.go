@@ -20,9 +20,8 @@ func TestC7_B1_5_PanicOfTheStoreFailsItsOwnEventsAndReleasesThem(t *testing.T) {
 				s := mergetest.New(t)
 				events := numbered(3)
 				abortAs(t, s, hold(t, s, "e1")) // so that e1 must be taken over
-				token := hold(t, s, "e2")
+				hold(t, s, "e2")
 				s.Clock.Advance(time.Hour) // and e2's attempt aborted
-				_ = token
 				panicked := false
 				s.Fault = func(c mergetest.Call) mergetest.Fault {
 					commitFails := method == mergetest.Release && c.Method == mergetest.Commit
@@ -154,7 +153,9 @@ func (undecided) Abort(context.Context, merge.Token, time.Time) (merge.Record, e
 
 func TestStore_AnswersThatBreakTheContractCountNothingAsDone(t *testing.T) {
 	s := mergetest.New(t)
-	for name, store := range map[string]merge.Store{"claims unanswered": mute{s.Worker}, "no record": undecided{s.Worker}} {
+	for name, store := range map[string]merge.Store{
+		"claims unanswered": mute{s.Worker}, "no record": undecided{s.Worker},
+	} {
 		got := newMerger(t, store).MergeMany(t.Context(), []tally.Event{event(name, "a")})
 		wantAll(t, got, merge.Failed)
 	}

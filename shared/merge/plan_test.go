@@ -23,7 +23,8 @@ func event(id string, keys ...string) tally.Event {
 	return e
 }
 
-// zipfEvents is the workload of the figures: n records, zipf(1.1) over 50 pages, from 6 countries, which makes 270 cells of three keys in 1,000 records.
+// zipfEvents is the workload of the figures: n records, zipf(1.1) over 50 pages, from 6 countries. 1,000 of them with
+// three keys move 269 cells.
 func zipfEvents(n int, threeKeys bool) []tally.Event {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 1, 49)
@@ -155,7 +156,8 @@ func TestB4_AddsOfOneEventAtTheLimitAndOnePast(t *testing.T) {
 		keys[i] = fmt.Sprint("k", i)
 	}
 	events := []tally.Event{
-		event("at", keys[:merge.MaxAdds]...), event("past", keys...), event("twice", "a", "b", "a"), event("", "a"), event(""),
+		event("at", keys[:merge.MaxAdds]...), event("past", keys...), event("twice", "a", "b", "a"),
+		event("", "a"), event(""),
 	}
 	chunks, outcomes := merge.Plan(events, merge.MaxAdds, merge.DefaultChunkEvents)
 	if len(chunks) != 1 || !slices.Equal(chunks[0].Events, []int{0}) || len(chunks[0].Cells) != merge.MaxAdds {

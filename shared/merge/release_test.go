@@ -122,7 +122,8 @@ func TestP19_P27_OneReleaseForAllChunksAndOnlyForThoseThatFailed(t *testing.T) {
 		t.Fatalf("%d identities failed; two of four chunks should", len(failed))
 	}
 	if s.Calls(mergetest.Release) != len(failed) || h.counts[merge.MetricRelease] != len(failed) {
-		t.Errorf("%d releases, %d recorded, for %d failed identities", s.Calls(mergetest.Release), h.counts[merge.MetricRelease], len(failed))
+		t.Errorf("%d releases, %d recorded, for %d failed identities", s.Calls(mergetest.Release),
+			h.counts[merge.MetricRelease], len(failed))
 	}
 	for _, e := range events {
 		if held := s.Snapshot().Claims[e.ID].Token != ""; held == failed[e.ID] {

@@ -73,17 +73,12 @@ func TestP26_BackoffDoublesUntilItsCap(t *testing.T) {
 	}
 }
 
-// waits runs one event against a Commit that fails by fault, and returns how long each wait could have been.
-func waits(t *testing.T, fault mergetest.Fault) ([]time.Duration, merge.Outcome, *mergetest.Store) {
+// failCommits merges one event while every commit fails by fault.
+func failCommits(t *testing.T, fault mergetest.Fault) (merge.Outcome, *mergetest.Store) {
 	t.Helper()
 	s := mergetest.New(t)
 	s.Fault = always(mergetest.Commit, fault)
-	var slept []time.Duration
-	m := newMerger(t, s, func(c *merge.Config) {
-		c.Rand = highestSource{}
-		c.Sleep = func(_ context.Context, d time.Duration) error { slept = append(slept, d); return nil }
-	})
-	return slept, m.MergeOne(t.Context(), event("e", "a")), s
+	return newMerger(t, s).MergeOne(t.Context(), event("e", "a")), s
 }
 
 // highestSource draws close to the highest number each time.
@@ -92,7 +87,7 @@ type highestSource struct{}
 func (highestSource) Uint64() uint64 { return math.MaxUint64 - 1 }
 
 func TestP12_AttemptsEndAtTheirLimitAndTheErrorWrapsTheLastCause(t *testing.T) {
-	_, outcome, s := waits(t, before)
+	outcome, s := failCommits(t, before)
 	if got := s.Calls(mergetest.Commit); got != merge.DefaultAttempts {
 		t.Errorf("%d commits, want %d", got, merge.DefaultAttempts)
 	}
@@ -106,7 +101,7 @@ func TestP12_AttemptsEndAtTheirLimitAndTheErrorWrapsTheLastCause(t *testing.T) {
 }
 
 func TestB3_PermanentErrorIsNotRetried(t *testing.T) {
-	_, outcome, s := waits(t, mergetest.Fault{Err: mergetest.ErrDenied})
+	outcome, s := failCommits(t, mergetest.Fault{Err: mergetest.ErrDenied})
 	if got := s.Calls(mergetest.Commit); got != 1 {
 		t.Errorf("%d commits, want 1", got)
 	}
@@ -120,7 +115,9 @@ func TestB3_ThrottlingIsRetriedMoreOftenAndMoreSlowly(t *testing.T) {
 	s := mergetest.New(t)
 	s.Fault = script(map[mergetest.Method][]mergetest.Fault{
 		mergetest.PutClaims: times(5, mergetest.Fault{Err: mergetest.ErrThrottle}),
-		mergetest.Commit:    {{Err: mergetest.ErrThrottle}, {Err: mergetest.ErrThrottle}, {Err: &merge.ConflictError{Adds: []int{0}}}},
+		mergetest.Commit: {
+			{Err: mergetest.ErrThrottle}, {Err: mergetest.ErrThrottle}, {Err: &merge.ConflictError{Adds: []int{0}}},
+		},
 	})
 	var slept []time.Duration
 	h := new(heard)
@@ -146,7 +143,8 @@ func TestB1_11_TimeoutOfOneCallIsRetriedWhileTheCallerLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mergetest.New(t)
 		s.Fault = script(map[mergetest.Method][]mergetest.Fault{
-			mergetest.PutClaims: {{Hang: true}}, mergetest.Commit: {{Hang: true, Applied: true}, {Err: context.DeadlineExceeded}},
+			mergetest.PutClaims: {{Hang: true}},
+			mergetest.Commit:    {{Hang: true, Applied: true}, {Err: context.DeadlineExceeded}},
 		})
 		start := time.Now()
 		m := newMerger(t, s, func(c *merge.Config) { c.CallTimeout = 2 * time.Second })

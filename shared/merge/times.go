@@ -12,6 +12,11 @@ const (
 	maxReleaseBudget = 30 * time.Second
 
 	maxMargin = 250 * time.Millisecond
+
+	// maxLease is the longest that an attempt is left alone, whatever its deadline: the longest that Lambda lets a
+	// function run. A row that says more was written by a clock that is wrong by at least leaseDoubt.
+	maxLease   = 15 * time.Minute
+	leaseDoubt = time.Minute
 )
 
 // releaseBudget is the most time that giving n claims back may take: 5 s, and 20 ms for each 16 claims begun, up to
@@ -60,5 +65,11 @@ func (m *Merger) divide(ctx context.Context, events int) (times, bool) {
 
 // lease returns until when, by Config.Now, an attempt that starts now may be at work.
 func (c *call) lease() time.Time {
-	return c.m.cfg.Now().Add(time.Until(c.times.end) + c.m.cfg.LeaseMargin)
+	left := min(time.Until(c.times.end), maxLease)
+	return c.m.cfg.Now().Add(left + c.m.cfg.LeaseMargin)
+}
+
+// leaseOver reports whether an attempt with this lease need not be waited for.
+func (m *Merger) leaseOver(lease, now time.Time) bool {
+	return !now.Before(lease) || lease.Sub(now) > maxLease+m.cfg.LeaseMargin+leaseDoubt
 }
