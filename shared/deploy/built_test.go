@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"abacus/shared/tally/rules"
 )
 
 var built = flag.String("built", "", "folder that `sam build` has filled, such as .aws-sam/build")
@@ -59,6 +61,9 @@ func TestBuilt_LayerHoldsTheRuleFileAlone(t *testing.T) {
 	want, err := os.ReadFile("../../functions/counters.yaml")
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the layer's rule file is not functions/counters.yaml: %v", err)
+	}
+	if _, err := rules.Load(filepath.Join(folder, "counters.yaml")); err != nil {
+		t.Errorf("no function would start with the layer's rule file: %v", err)
 	}
 }
 

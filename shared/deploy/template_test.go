@@ -14,7 +14,7 @@ type rule struct {
 }
 
 // The rules that the template keeps, under every setting that its parameters allow.
-var rules = []rule{
+var everyRule = []rule{
 	{"H1 queue timings and batch limits", checkH1},
 	{"H2 no way straight into the dead-letter queue", checkH2},
 	{"H3 partial answers are read", checkH3},
@@ -32,7 +32,7 @@ var rules = []rule{
 
 func TestTemplate_KeepsItsRulesUnderEverySetting(t *testing.T) {
 	template := theTemplate(t)
-	for _, rule := range rules {
+	for _, rule := range everyRule {
 		t.Run(rule.name, func(t *testing.T) {
 			found, runs := everySetting(template, rule.check)
 			for _, objection := range found {
@@ -153,9 +153,9 @@ func TestTemplate_EachMistakeIsObjectedTo(t *testing.T) {
 				t.Fatalf("nothing stands at %s", m.path)
 			}
 			template := &Template{root: root.(map[string]any)}
-			i := slices.IndexFunc(rules, func(r rule) bool { return strings.HasPrefix(r.name, m.rule) })
-			if found, _ := everySetting(template, rules[i].check); len(found) == 0 {
-				t.Errorf("%s set to %v, and %q does not object", m.path, m.value, rules[i].name)
+			i := slices.IndexFunc(everyRule, func(r rule) bool { return strings.HasPrefix(r.name, m.rule) })
+			if found, _ := everySetting(template, everyRule[i].check); len(found) == 0 {
+				t.Errorf("%s set to %v, and %q does not object", m.path, m.value, everyRule[i].name)
 			}
 		})
 	}
