@@ -96,7 +96,7 @@ var mutations = []mutation{
 	{"H4", "Resources.ParkQueue.Properties.FifoQueue", true},
 	{"H4", "Resources.ParkQueue.Properties.KmsMasterKeyId", "alias/mine"},
 	{"H4", "Parameters.StreamRetentionHours.MinValue", 24},
-	{"H4", "Parameters.KinesisRecordAge.MaxValue", 86400},
+	{"H4", "Parameters.KinesisRecordAge.MaxValue", 172800},
 	{"H4", "Parameters.KinesisRetryAttempts.MinValue", 0},
 	{"A7", "Parameters.DedupHorizonDays.MinValue", 14},
 	{"A7", "Parameters.DedupHorizonDays.MinValue", 29},

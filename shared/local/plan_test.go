@@ -49,7 +49,7 @@ func TestPlan_OfTheTemplateNamesEveryResource(t *testing.T) {
 	want := []mappingPlan{
 		{
 			name: "Kinesis.Records", function: "Kinesis", stream: "Stream", batchSize: 500, window: time.Second, reports: true,
-			start: "TRIM_HORIZON", bisect: true, retries: 10000, maxAge: 6 * time.Hour, parallel: 1, onFailureQueue: "ParkQueue",
+			start: "TRIM_HORIZON", bisect: true, retries: 10000, maxAge: 24 * time.Hour, parallel: 1, onFailureQueue: "ParkQueue",
 		},
 		{
 			name: "Sqs.Messages", function: "Sqs", queue: "Queue", batchSize: 100, window: time.Second, reports: true,
