@@ -86,16 +86,24 @@ func (s *Service) settle(b bill) {
 
 // consumed is a ConsumedCapacity of an answer.
 type consumed struct {
-	TableName              string
-	CapacityUnits          float64
-	ReadCapacityUnits      float64          `json:",omitzero"`
-	WriteCapacityUnits     float64          `json:",omitzero"`
+	TableName string
+	units
 	Table                  *units           `json:",omitzero"`
 	GlobalSecondaryIndexes map[string]units `json:",omitempty"`
 }
 
 type units struct {
-	CapacityUnits float64
+	CapacityUnits      float64
+	ReadCapacityUnits  float64 `json:",omitzero"`
+	WriteCapacityUnits float64 `json:",omitzero"`
+}
+
+// show tells reads and writes apart only where the operation does.
+func (u Units) show(transactional bool) units {
+	if transactional {
+		return units{u.Read + u.Write, u.Read, u.Write}
+	}
+	return units{CapacityUnits: u.Read + u.Write}
 }
 
 // report shows the bill as ReturnConsumedCapacity asks. Transactional operations tell reads and writes apart.
@@ -107,17 +115,12 @@ func (b bill) report(want string, transactional bool) []consumed {
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		t := b[name]
 		sum := t.total()
-		c := consumed{TableName: name, CapacityUnits: sum.Read + sum.Write}
-		if transactional {
-			c.ReadCapacityUnits, c.WriteCapacityUnits = sum.Read, sum.Write
-		}
+		c := consumed{TableName: name, units: sum.show(transactional)}
 		if want == "INDEXES" {
-			c.Table = &units{t.table.Read + t.table.Write}
+			own := t.table.show(transactional)
+			c.Table, c.GlobalSecondaryIndexes = &own, make(map[string]units)
 			for index, u := range t.indexes {
-				if c.GlobalSecondaryIndexes == nil {
-					c.GlobalSecondaryIndexes = make(map[string]units)
-				}
-				c.GlobalSecondaryIndexes[index] = units{u.Read + u.Write}
+				c.GlobalSecondaryIndexes[index] = u.show(transactional)
 			}
 		}
 		all = append(all, c)

@@ -188,13 +188,18 @@ func (n number) order() string {
 // (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html); that digits on the two
 // sides of the point do not share a byte is measured.
 func (n number) size() int {
-	d := n.decimal()
-	if d.digits == "" {
+	text, negative := strings.CutPrefix(string(n), "-")
+	whole, fraction, _ := strings.Cut(text, ".")
+	switch {
+	case text == "0":
 		return 1
+	case fraction == "":
+		whole = strings.TrimRight(whole, "0")
+	case whole == "0":
+		whole, fraction = "", strings.TrimLeft(fraction, "0")
 	}
-	whole := min(max(d.point, 0), len(d.digits))
-	size := 1 + (whole+1)/2 + (len(d.digits)-whole+1)/2
-	if d.negative {
+	size := 1 + (len(whole)+1)/2 + (len(fraction)+1)/2
+	if negative {
 		size++
 	}
 	return size
