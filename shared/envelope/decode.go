@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -16,6 +17,7 @@ type decoder struct {
 	source []byte
 	shard  []byte
 	ids    [][]byte // of the records, parts of src or arena
+	shape  shape    // of the first record
 }
 
 // read is what one record says of itself.
@@ -33,7 +35,9 @@ func (d *decoder) event() {
 				return
 			}
 			d.listed = true
+			d.scalar = func(from int) { d.note(unread, from) }
 			d.array(d.record)
+			d.scalar = nil
 		case 1:
 			d.window = string(d.skip()) != "null"
 		case 2:
@@ -60,11 +64,17 @@ func (d *decoder) check() {
 }
 
 func (d *decoder) record() {
+	d.peek()
 	from := d.at
+	if !d.shape.closed {
+		d.shape.end = from
+	}
 	var r read
-	if d.batch.Kind == SQS {
+	switch {
+	case d.shape.closed && d.follow(&r):
+	case d.batch.Kind == SQS:
 		d.sqsRecord(&r)
-	} else {
+	default:
 		d.kinesisRecord(&r)
 	}
 	d.place(&r)
@@ -72,6 +82,7 @@ func (d *decoder) record() {
 		return
 	}
 	if d.ids == nil {
+		d.shape.tail, d.shape.closed = d.src[d.shape.end:d.at], true
 		// Records of one event are of one length, more or less.
 		n := min((len(d.src)-d.at)/(d.at-from)+1, 10_000)
 		d.ids, d.batch.Records = make([][]byte, 0, n), make([]Record, 0, n)
@@ -79,62 +90,79 @@ func (d *decoder) record() {
 	d.ids, d.batch.Records = append(d.ids, r.id), append(d.batch.Records, r.record)
 }
 
-var kinesisMembers, kinesisDataMembers = []string{"kinesis", "eventSource", "eventSourceARN", "eventID"},
-	[]string{"sequenceNumber", "data", "approximateArrivalTimestamp"}
+// member is a scalar of a record that is read.
+type member uint8
+
+const (
+	unread member = iota
+	memberID
+	memberSource
+	memberARN
+	memberEventID
+	memberData
+	memberBody
+	memberArrival
+	memberGroup
+	memberReceives
+)
+
+// read consumes the value of a member.
+func (d *decoder) read(m member, r *read) {
+	switch m {
+	case memberID:
+		r.id = d.text()
+	case memberSource:
+		r.source = d.text()
+	case memberARN:
+		r.arn = d.text()
+	case memberEventID:
+		r.eventID = d.text()
+	case memberData:
+		r.record.Payload = d.base64()
+	case memberBody:
+		r.record.Payload = d.text()
+	case memberArrival:
+		r.record.Arrived = arrival(d.skip())
+	case memberGroup:
+		r.record.Group = string(d.text())
+	case memberReceives:
+		r.record.Receives, _ = strconv.Atoi(string(bytes.Trim(d.skip(), `"`)))
+	default:
+		d.skip()
+	}
+}
+
+var (
+	kinesisNames = []string{"kinesis", "eventSource", "eventSourceARN", "eventID"}
+	kinesisReads = []member{unread, memberSource, memberARN, memberEventID}
+	dataNames    = []string{"sequenceNumber", "data", "approximateArrivalTimestamp"}
+	dataReads    = []member{memberID, memberData, memberArrival}
+
+	sqsNames       = []string{"attributes", "messageId", "body", "eventSource", "eventSourceARN"}
+	sqsReads       = []member{unread, memberID, memberBody, memberSource, memberARN}
+	attributeNames = []string{"SentTimestamp", "MessageGroupId", "ApproximateReceiveCount"}
+	attributeReads = []member{memberArrival, memberGroup, memberReceives}
+)
 
 func (d *decoder) kinesisRecord(r *read) {
-	d.object(kinesisMembers, func(member int) {
-		switch member {
-		case 0:
-			d.object(kinesisDataMembers, func(member int) {
-				switch member {
-				case 0:
-					r.id = d.text()
-				case 1:
-					r.record.Payload = d.base64()
-				case 2:
-					r.record.Arrived = arrival(d.skip())
-				}
-			})
-		case 1:
-			r.source = d.text()
-		case 2:
-			r.arn = d.text()
-		case 3:
-			r.eventID = d.text()
+	d.object(kinesisNames, func(i int) {
+		if i == 0 {
+			d.object(dataNames, func(i int) { d.learn(dataReads[i], r) })
+			return
 		}
+		d.learn(kinesisReads[i], r)
 	})
 }
 
-var sqsMembers, sqsAttributes = []string{"messageId", "body", "attributes", "eventSource", "eventSourceARN"},
-	[]string{"SentTimestamp", "MessageGroupId", "ApproximateReceiveCount"}
-
 func (d *decoder) sqsRecord(r *read) {
-	d.object(sqsMembers, func(member int) {
-		switch member {
-		case 0:
-			r.id = d.text()
-		case 1:
-			r.record.Payload = d.text()
-		case 2:
-			if d.peek() == 'n' {
-				d.literal()
-				return
-			}
-			d.object(sqsAttributes, func(member int) {
-				switch member {
-				case 0:
-					r.record.Arrived = arrival(d.skip())
-				case 1:
-					r.record.Group = string(d.text())
-				case 2:
-					r.record.Receives, _ = strconv.Atoi(string(bytes.Trim(d.skip(), `"`)))
-				}
-			})
-		case 3:
-			r.source = d.text()
-		case 4:
-			r.arn = d.text()
+	d.object(sqsNames, func(i int) {
+		switch {
+		case i > 0:
+			d.learn(sqsReads[i], r)
+		case d.peek() == 'n':
+			d.skip()
+		default:
+			d.object(attributeNames, func(i int) { d.learn(attributeReads[i], r) })
 		}
 	})
 }
@@ -194,11 +222,13 @@ func (d *decoder) identify() {
 	for _, id := range d.ids {
 		size += len(id)
 	}
-	text := make([]byte, 0, size)
+	var text strings.Builder
+	text.Grow(size)
 	for _, id := range d.ids {
-		text = append(append(text, prefix...), id...)
+		text.WriteString(prefix)
+		text.Write(id)
 	}
-	rest := string(text)
+	rest := text.String()
 	for i, id := range d.ids {
 		r, n := &d.batch.Records[i], len(prefix)+len(id)
 		r.Identity, r.ID, rest = rest[:n], rest[len(prefix):n], rest[n:]

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 const (
@@ -235,6 +237,47 @@ func TestDecode_NestingAtTheLimitAndOnePast(t *testing.T) {
 	if _, err := Decode(Kinesis, []byte(`{"x":`+nest(maxDepth)+`,"Records":[]}`)); !errors.Is(err, ErrEvent) {
 		t.Errorf("one past the limit: %v, want ErrEvent", err)
 	}
+}
+
+// Records of one event may each have a form of their own, though Lambda's never do.
+func TestDecode_ARecordOfAnotherFormIsReadLikeTheFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom([]Kind{Kinesis, SQS}).Draw(t, "kind")
+		forms := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) []string { return form(t, kind) }), 1, 3).Draw(t, "forms")
+		var records []string
+		for i := range rapid.IntRange(1, 6).Draw(t, "records") {
+			members := rapid.SampledFrom(forms).Draw(t, "form")
+			records = append(records, strings.NewReplacer("%1", fmt.Sprint(i+1), "%4", fmt.Sprint(i*7+1000)).Replace("{"+strings.Join(members, ",")+"}"))
+		}
+		raw := []byte(`{"Records":[` + strings.Join(records, rapid.SampledFrom([]string{",", " ,\n "}).Draw(t, "comma")) + `]}`)
+		want, err := decodeByTokens(kind, raw)
+		if err != nil {
+			t.Fatalf("%v: %s", err, raw)
+		}
+		got, err := Decode(kind, raw)
+		compare(t, "a token reader", got, err, want.Records)
+	})
+}
+
+// form draws the members of a record in some order, among them some that nobody reads.
+func form(t *rapid.T, kind Kind) []string {
+	value := rapid.SampledFrom([]string{`1`, `-2.5e3`, `null`, `"x"`, `"\u0041\\\""`, `{}`, `[]`, `[1,{"kinesis":{"data":5}}]`, `{"messageId":"y","a":[true]}`})
+	extra := func() []string {
+		var members []string
+		for i := range rapid.IntRange(0, 3).Draw(t, "extra") {
+			members = append(members, fmt.Sprintf(`"extra%d":%s`, i, value.Draw(t, "value")))
+		}
+		return members
+	}
+	members := append(extra(), `"eventSource":"`+string(kind)+`"`, `"eventSourceARN" : "arn"`)
+	if kind == Kinesis {
+		inner := append(extra(), `"sequenceNumber":"%1"`, `"data":"AAAA"`, `"approximateArrivalTimestamp":%4`)
+		members = append(members, `"eventID":"s:%1"`, `"kinesis":{`+strings.Join(rapid.Permutation(inner).Draw(t, "inner"), ", ")+`}`)
+	} else {
+		inner := append(extra(), `"MessageGroupId":"g%1"`, `"SentTimestamp":"%4"`)
+		members = append(members, `"messageId":"m%1"`, `"body":"{\"n\":%1}"`, `"attributes":{`+strings.Join(rapid.Permutation(inner).Draw(t, "inner"), ",")+`}`)
+	}
+	return rapid.Permutation(members).Draw(t, "order")
 }
 
 func TestDecode_AppendToAPayloadReachesNoNeighbour(t *testing.T) {

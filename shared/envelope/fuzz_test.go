@@ -165,6 +165,10 @@ func seedEvents(f *testing.F) {
 		kinesisJSON(`eyJhIjoxfQ==`, `\/\/\/\/`), kinesisJSON(number1, `7`), kinesisJSON(`:[{`, `:[null,{`), `{"Records":[]}`, `{"Records":null}`} {
 		f.Add(false, []byte(kinesis))
 	}
+	two := func(first, second string) string { return `{"Records":[` + first + `,` + second + `]}` }
+	f.Add(false, []byte(two(kinesisRecord(), kinesisRecord(number1, "7", `"data"`, `"x":null,"data"`))))
+	f.Add(false, []byte(two(kinesisRecord(`1545084650.987`, `{"a":[1,"b"]}`), kinesisRecord(number1, "7", `1545084650.987`, `0`))))
+	f.Add(true, []byte(two(sqsRecord(), sqsRecord(`"m1"`, `"m\u0032"`, `"g"`, `null`))))
 	for _, sqs := range []string{sqsJSON(), sqsJSON(`{\"a\":1}`, `\ud83d\ude00\u0000`), sqsJSON(`{\"a\":1}`, `\ud83d`), sqsJSON(`"attributes"`, `"attributes":null,"x"`),
 		sqsJSON(`"body"`, `"body":"","body"`), sqsJSON(`"g"`, `{}`), sqsJSON(`"g"`, "\"\xff\""), `{"records":[]}`} {
 		f.Add(true, []byte(sqs))
@@ -204,7 +208,10 @@ func FuzzDecode_AgreesWithAwsLambdaGo(f *testing.F) {
 // brokenBase64 reports whether some string of the event has a line break, which the library passes over in base64.
 func brokenBase64(raw []byte) bool { return bytes.Contains(raw, []byte(`\`)) }
 
-func compare(t *testing.T, with string, got Batch, err error, want []Record) {
+func compare(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, with string, got Batch, err error, want []Record) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("refused, though %s takes it: %v", with, err)

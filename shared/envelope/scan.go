@@ -14,6 +14,9 @@ import (
 // maxDepth bounds how deep JSON may nest; deeper is refused.
 const maxDepth = 10_000
 
+// firstChunk is the size of an arena's first chunk, if that is enough for what comes first.
+const firstChunk = 4 << 10
+
 // scanner walks JSON text once, strictly by RFC 8259 except that it leaves the check for UTF-8 to its user. After the
 // first fault err is set and every further step does nothing.
 type scanner struct {
@@ -23,6 +26,8 @@ type scanner struct {
 	err   error
 	// arena takes what cannot be a part of src: text behind escapes, bytes behind base64. Parts of it never move.
 	arena []byte
+	// scalar, if set, hears of each scalar that skip has passed, and where it began.
+	scalar func(from int)
 }
 
 // fail records the first fault. Its text completes "it ...".
@@ -132,6 +137,20 @@ func (s *scanner) skip() []byte {
 		s.object(nil, nil)
 	case c == '[':
 		s.array(func() { s.skip() })
+	default:
+		s.skipScalar(c)
+		if s.scalar != nil {
+			s.scalar(from)
+		}
+	}
+	if s.err != nil {
+		return nil
+	}
+	return src[from:s.at]
+}
+
+func (s *scanner) skipScalar(c byte) {
+	switch {
 	case c == '"':
 		s.span()
 	case c == '-' || c >= '0' && c <= '9':
@@ -139,10 +158,6 @@ func (s *scanner) skip() []byte {
 	default:
 		s.literal()
 	}
-	if s.err != nil {
-		return nil
-	}
-	return src[from:s.at]
 }
 
 func (s *scanner) literal() {
@@ -244,11 +259,11 @@ func trimPadding(text []byte) []byte {
 	return text
 }
 
-// room makes the arena ready to take n more bytes and returns how many it holds. Neither escapes nor base64 are shorter
-// than what they stand for, so the first allocation is the last one unless base64 is behind escapes.
+// room makes the arena ready to take n more bytes and returns how many it holds. It grows by chunks that double, so that it
+// is not much larger than what it takes.
 func (s *scanner) room(n int) int {
 	if cap(s.arena)-len(s.arena) < n {
-		s.arena = make([]byte, 0, max(n, len(s.src)))
+		s.arena = make([]byte, 0, max(n, 2*cap(s.arena), firstChunk))
 	}
 	return len(s.arena)
 }
