@@ -117,12 +117,15 @@ func (l *Log) Truncate(ctx context.Context, through Position, d Durability) erro
 	if through > s.Written {
 		return fmt.Errorf("truncate through %d: the last record is %d; truncate only what was appended", through, s.Written)
 	}
-	if through <= s.Truncated {
-		return nil
-	}
 	m := &member{kind: kindTruncate, through: through, wake: make(chan verdict, 1)}
-	fill := func(buf []byte) []byte { return appendTruncate(buf, through) }
-	if err := l.submit(ctx, m, frameHeader+8, d == Synced, fill); err != nil {
+	fill, size := func(buf []byte) []byte { return appendTruncate(buf, through) }, int64(frameHeader+8)
+	if through <= s.Truncated {
+		if d == Volatile || through <= l.keptTruncation() {
+			return nil
+		}
+		m.kind, fill, size = 0, nil, 0 // an earlier frame says so, but may not be on disk
+	}
+	if err := l.submit(ctx, m, size, d == Synced, fill); err != nil {
 		return fmt.Errorf("truncate: %w", err)
 	}
 	return nil
@@ -238,6 +241,13 @@ func (g *group) reset() {
 	}
 	clear(g.members)
 	g.buf, g.members, g.sync = g.buf[:0], g.members[:0], false
+}
+
+// keptTruncation is how far a truncation is known to be on disk.
+func (l *Log) keptTruncation() Position {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.kept
 }
 
 func (l *Log) isClosed() bool {

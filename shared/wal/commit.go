@@ -84,14 +84,19 @@ func (l *Log) publish(s *segment, g *group, next Position) {
 	}
 	l.state.Bytes += int64(len(g.buf))
 	if g.sync {
-		s.synced = s.end
-		l.state.Synced = l.state.Written
+		l.settled(s)
 	}
 	for _, m := range g.members {
 		if m.kind == 0 {
 			m.got.Last = l.state.Written
 		}
 	}
+}
+
+// settled notes, under the lock, that a sync has put all there is on disk.
+func (l *Log) settled(s *segment) {
+	s.synced = s.end
+	l.state.Synced, l.kept = l.state.Written, l.state.Truncated
 }
 
 var zeroes [64 << 10]byte
@@ -148,8 +153,7 @@ func (l *Log) release(g *group) {
 	l.mu.Lock()
 	gone := l.chain[:given]
 	l.chain = append([]*segment(nil), l.chain[given:]...)
-	s.synced = s.end
-	l.state.Synced = l.state.Written
+	l.settled(s)
 	for _, old := range gone {
 		l.state.Bytes -= old.end
 	}

@@ -24,10 +24,10 @@
 // A directory holds segments, named by a serial number of 20 digits that only grows. A segment is a header of 1,024
 // bytes and frames behind it, all numbers little-endian:
 //
-//	segment  | header copy 1 | zeroes to 512 | header copy 2 | zeroes to 1024 | frame | frame | ... | zeroes |
+//	segment  | header | the same header again | frame | frame | ... | zeroes |
 //
-//	header   0        8      12       20      28     36        44         52         60      68    72
-//	         | magic  | salt | serial | first | prev | prevEnd | prevLast | truncated | zeroes | crc |
+//	header   0       8      12       20      28     36        44         52          60     508   512
+//	         | magic | salt | serial | first | prev | prevEnd | prevLast | truncated | zeroes | crc |
 //
 //	frame    0     4      5         6      7   8        12      16      24
 //	         | crc | 0xA7 | version | kind | 0 | length | count | first | payload, length bytes |

@@ -216,12 +216,7 @@ func (l *Log) resume(r *Recovery) error {
 	for _, kept := range l.chain {
 		l.state.Bytes += kept.end
 	}
-	l.state.Synced = l.state.Written
-	l.next = s.last + 1
-	if r.Clean {
-		return nil
-	}
-	return l.goOnAbove(s)
+	return l.goOn(s, r.Clean)
 }
 
 func (l *Log) readNewest(s *segment, r *Recovery) error {
@@ -240,7 +235,7 @@ func (l *Log) readNewest(s *segment, r *Recovery) error {
 		l.state.Written = s.last
 	}
 	r.Clean = r.Clean && len(r.Damage) == 0
-	if end == size {
+	if end >= size {
 		return nil
 	}
 	if r.Dropped, err = tornBytes(s.file, end, size); err != nil {
@@ -269,15 +264,20 @@ func tornBytes(f File, from, to int64) (torn int64, err error) {
 	return torn, nil
 }
 
-// goOnAbove syncs what was found and begins a segment above every position that s may have handed out.
-func (l *Log) goOnAbove(s *segment) error {
+// goOn syncs what was found and begins a new segment behind it. Behind a log that was not closed in order, that segment
+// lies above every position that may have been handed out. Either way its header is on disk before anybody appends, so
+// that the mark of an orderly close is never taken for the end of what came after it.
+func (l *Log) goOn(s *segment, clean bool) error {
 	if err := s.file.Sync(); err != nil {
 		return err
 	}
-	s.synced = s.end
+	l.settled(s)
 	h := header{
-		first: max(s.limit(), 1+Position(l.serial)*span), truncated: l.state.Truncated,
+		first: s.last + 1, truncated: l.state.Truncated,
 		prev: s.serial, prevEnd: s.end, prevLast: s.last,
+	}
+	if !clean {
+		h.first = max(s.limit(), 1+Position(l.serial)*span)
 	}
 	empty := s.last < s.first
 	if empty {

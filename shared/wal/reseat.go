@@ -58,9 +58,9 @@ func (l *Log) roll() error {
 	_ = s.file.Truncate(s.end) // the zeroes ahead; the new header says where the frames end
 	_ = s.file.Close()
 	l.mu.Lock()
-	s.file, s.synced = nil, s.end
+	s.file = nil
+	l.settled(s)
 	l.chain = append(l.chain, n)
-	l.state.Synced = l.state.Written
 	l.state.Bytes += n.end
 	l.mu.Unlock()
 	return nil
@@ -115,7 +115,7 @@ func (l *Log) reseat() error {
 		l.chain = l.chain[: len(l.chain)-1 : len(l.chain)-1]
 	}
 	l.chain = append(l.chain, n)
-	l.state.Synced = l.state.Written
+	l.settled(n)
 	l.tainted = false
 	l.mu.Unlock()
 	if emptied {

@@ -10,9 +10,8 @@ import (
 // A segment is one file. Its header is written twice, each copy with a checksum of its own, so that no single damaged
 // sector or bit makes the frames behind it unreadable.
 const (
-	headerCopy    = 72
-	headerStride  = 512 // the copies lie in different sectors
-	segmentHeader = 2 * headerStride
+	headerCopy    = 512 // the copies lie in different sectors
+	segmentHeader = 2 * headerCopy
 	// span is how many positions a segment may hand out. Its header reserves them, and is durable before its first
 	// frame: a log that was not closed in order goes on above the reservation, so that no position that anybody was ever
 	// told is used again, whatever the disk has lost.
@@ -45,13 +44,13 @@ func (h header) encode() []byte {
 		binary.LittleEndian.PutUint64(c[12+8*i:], n)
 	}
 	binary.LittleEndian.PutUint32(c[headerCopy-4:], checksum(c[:headerCopy-4], 0))
-	copy(buf[headerStride:], c)
+	copy(buf[headerCopy:], c)
 	return buf
 }
 
 // decodeHeader reads the first intact copy. damaged says that a copy was not intact.
 func decodeHeader(buf []byte) (h header, damaged, ok bool) {
-	for at := 0; at < segmentHeader; at += headerStride {
+	for at := 0; at < segmentHeader; at += headerCopy {
 		if len(buf) < at+headerCopy {
 			return h, true, ok
 		}

@@ -107,6 +107,7 @@ type Log struct {
 	mu      sync.RWMutex // guards what follows
 	state   State
 	chain   []*segment // oldest first; the last is written to
+	kept    Position   // a truncation up to here is on disk
 	damaged map[damageKey]bool
 	closed  bool
 
