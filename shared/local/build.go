@@ -3,12 +3,17 @@ package local
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
+
+// buildTimeout is long enough to fetch and compile everything on a slow machine.
+const buildTimeout = 15 * time.Minute
 
 // build compiles main packages, given by their folders under root, as the deployment does but for this machine, and
 // returns their executables in order. Executables that are up to date in dir are not linked again.
@@ -26,11 +31,16 @@ func build(ctx context.Context, root, dir string, folders []string) ([]string, e
 		args = append(args, "./"+filepath.ToSlash(folder))
 		paths[i] = filepath.Join(dir, filepath.Base(folder))
 	}
+	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
+	defer cancel()
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir, command.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOOS=", "GOARCH=", "GOFLAGS=-mod=readonly")
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = fmt.Errorf("not done in %v; run go build ./functions/... to see what it waits for", buildTimeout)
+		}
 		return nil, fmt.Errorf("build functions: %w:\n%s", err, strings.TrimSpace(output.String()))
 	}
 	return paths, nil

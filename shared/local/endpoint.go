@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// callTimeout bounds one call of a stand-in, which may wait 20 seconds for messages.
+const callTimeout = time.Minute
+
 // endpoint is one loopback listener for all services, told apart by the prefix of X-Amz-Target as one AWS_ENDPOINT_URL
 // for all of them needs.
 type endpoint struct {
@@ -41,7 +44,7 @@ func listen(address string, services map[string]http.Handler) (*endpoint, error)
 	e := &endpoint{
 		url: "http://" + listener.Addr().String(), served: make(chan struct{}),
 		server: &http.Server{Handler: http.HandlerFunc(route), ReadHeaderTimeout: 10 * time.Second},
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: callTimeout},
 	}
 	go func() {
 		defer close(e.served)

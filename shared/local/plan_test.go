@@ -46,14 +46,24 @@ func TestPlan_OfTheTemplateNamesEveryResource(t *testing.T) {
 		last.attributes["VisibilityTimeout"] != 380 {
 		t.Errorf("last queue %+v, want Queue after its dead-letter queue", last)
 	}
+	given := func(parameter string) int {
+		n, _ := template.View(nil).At("Parameters", parameter, "Default").(int)
+		return n
+	}
+	if given("KinesisBatchSize") < 2 || given("SqsBatchSize") < 2 {
+		t.Fatal("the template's defaults are not where this test looks for them")
+	}
 	want := []mappingPlan{
 		{
-			name: "Kinesis.Records", function: "Kinesis", stream: "Stream", batchSize: 500, window: time.Second, reports: true,
-			start: "TRIM_HORIZON", bisect: true, retries: 10000, maxAge: 24 * time.Hour, parallel: 1, onFailureQueue: "ParkQueue",
+			name: "Kinesis.Records", function: "Kinesis", stream: "Stream", batchSize: given("KinesisBatchSize"),
+			window: time.Duration(given("KinesisBatchWindow")) * time.Second, reports: true,
+			start: "TRIM_HORIZON", bisect: true, retries: given("KinesisRetryAttempts"),
+			maxAge: time.Duration(given("KinesisRecordAge")) * time.Second, parallel: 1, onFailureQueue: "ParkQueue",
 		},
 		{
-			name: "Sqs.Messages", function: "Sqs", queue: "Queue", batchSize: 100, window: time.Second, reports: true,
-			concurrency: 10,
+			name: "Sqs.Messages", function: "Sqs", queue: "Queue", batchSize: given("SqsBatchSize"),
+			window: time.Duration(given("SqsBatchWindow")) * time.Second, reports: true,
+			concurrency: given("SqsMaxConcurrency"),
 		},
 	}
 	if !slices.Equal(p.mappings, want) {

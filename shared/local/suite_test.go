@@ -56,7 +56,8 @@ func put(t *testing.T, s *Suite, n int) {
 	}
 	var answer struct{ FailedRecordCount int }
 	body := map[string]any{"StreamName": s.Name("Stream"), "Records": entries}
-	if err := s.Call(t.Context(), "Kinesis_20131202.PutRecords", body, &answer); err != nil || answer.FailedRecordCount > 0 {
+	err := s.Call(t.Context(), "Kinesis_20131202.PutRecords", body, &answer)
+	if err != nil || answer.FailedRecordCount > 0 {
 		t.Fatalf("%d records refused, %v", answer.FailedRecordCount, err)
 	}
 }
@@ -78,7 +79,8 @@ func drain(t *testing.T, s *Suite) {
 // counted holds counts against what they must be.
 func counted(t *testing.T, s *Suite, want map[tally.Cell]int64) {
 	t.Helper()
-	reader, err := dynamo.NewReader(dynamo.Options{Client: dynamo.NewClient(s.Config()), Counters: s.Name("CountersTable")})
+	options := dynamo.Options{Client: dynamo.NewClient(s.Config()), Counters: s.Name("CountersTable")}
+	reader, err := dynamo.NewReader(options)
 	if err != nil {
 		t.Fatal(err)
 	}

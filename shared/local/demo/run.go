@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"abacus/shared/local"
-	"abacus/shared/tally"
 	"abacus/shared/tally/rules"
 )
 
@@ -46,7 +45,8 @@ type run struct {
 	witness  witness
 	suite    *local.Suite
 	traffic  traffic
-	truth    func() (truth, error) // known after publishing only, where it depends on arrival times
+	truth    func(from, to time.Time) (truth, error) // of what was published and counted between from and to
+	sent     time.Time                               // when publishing began
 }
 
 // Run counts a file end to end, as the package comment says, and prints how it went. It returns nil only if every
@@ -89,7 +89,7 @@ func prepare(o Options) (*run, error) {
 	if o.Rules == "" {
 		r.traffic = newTraffic(events, badFlights(), o.Seed)
 		known, err := flightTruth(events, r.traffic)
-		r.truth = func() (truth, error) { return known, err }
+		r.truth = func(time.Time, time.Time) (truth, error) { return known, nil }
 		return r, err
 	}
 	set, err := rules.Load(o.Rules)
@@ -97,8 +97,7 @@ func prepare(o Options) (*run, error) {
 		return nil, err
 	}
 	r.traffic = newTraffic(events, badForAnyRules(events[0]), o.Seed)
-	from := time.Now()
-	r.truth = func() (truth, error) { return ruleTruth(set, r.traffic, from, time.Now()) }
+	r.truth = func(from, to time.Time) (truth, error) { return ruleTruth(set, r.traffic, from, to) }
 	return r, nil
 }
 
@@ -138,7 +137,7 @@ func (r *run) start(ctx context.Context) error {
 
 // count sends everything and waits until it is dealt with.
 func (r *run) count(ctx context.Context) error {
-	began := time.Now()
+	r.sent = time.Now()
 	total := len(r.traffic.kinesis) + len(r.traffic.sqs)
 	err := publish(ctx, r.suite, r.traffic, func(sent int) {
 		r.progress.show("publish", "%s of %s records", thousands(sent), thousands(total))
@@ -149,80 +148,8 @@ func (r *run) count(ctx context.Context) error {
 	r.progress.end("publish",
 		"%s records: %s through Kinesis, %s through SQS; %s are second copies, %d are bad; seed %d; %.1fs",
 		thousands(total), thousands(len(r.traffic.kinesis)), thousands(len(r.traffic.sqs)), thousands(r.traffic.copies),
-		r.traffic.bad, r.Seed, time.Since(began).Seconds())
+		r.traffic.bad, r.Seed, time.Since(r.sent).Seconds())
 	return r.drain(ctx)
-}
-
-// judge compares what is in the tables and queues with the truth, and prints the verdict.
-func (r *run) judge(ctx context.Context, began time.Time) error {
-	want, err := r.truth()
-	if err != nil {
-		return err
-	}
-	compared := time.Now()
-	read, err := readBack(ctx, r.suite, want.counts)
-	if err != nil {
-		return err
-	}
-	stored, err := scan(ctx, r.suite)
-	if err != nil {
-		return err
-	}
-	letters, err := collect(ctx, r.suite)
-	if err != nil {
-		return err
-	}
-	r.progress.end("compare", "%s counts read back through the reader and row by row in %.1fs",
-		thousands(len(want.counts)), time.Since(compared).Seconds())
-	exact := r.printCounts(want, read, stored)
-	exact = r.printLetters(want.refused, letters) && exact
-	if !exact {
-		return ErrInexact
-	}
-	fmt.Fprintf(r.Out, "\nexact: every count is the truth and every bad record is kept, in %.1fs\n",
-		time.Since(began).Seconds())
-	return nil
-}
-
-// most is how many mistakes are worth printing.
-const most = 20
-
-func (r *run) printCounts(want truth, read, stored map[tally.Cell]tally.Sum) bool {
-	fmt.Fprintf(r.Out, "\ntruth: %s\n\n", want.method)
-	table(r.Out, want.counts, read, shown(want.counts, 4))
-	wrong := compare(want.counts, read, "the reader")
-	if len(wrong) == 0 {
-		wrong = compare(want.counts, stored, "the table's rows")
-	}
-	fmt.Fprintf(r.Out, "\n%s of %s counts are equal to the truth\n",
-		thousands(max(0, len(want.counts)-len(wrong))), thousands(len(want.counts)))
-	for _, d := range wrong[:min(most, len(wrong))] {
-		fmt.Fprintf(r.Out, "  WRONG %s %s %s: %s by %s, truth %d\n",
-			d.cell.Counter, when(d.cell), d.cell.Key, d.counted, d.heldBy, d.truth)
-	}
-	if len(wrong) > most {
-		fmt.Fprintf(r.Out, "  and %s more\n", thousands(len(wrong)-most))
-	}
-	return len(wrong) == 0
-}
-
-func (r *run) printLetters(refused []record, letters []letter) bool {
-	missing, strange := match(refused, letters)
-	fmt.Fprintf(r.Out, "%d of %d bad records are kept, byte for byte\n", len(refused)-len(missing), len(refused))
-	for _, l := range letters[:min(most, len(letters))] {
-		again := ""
-		if l.times > 1 {
-			again = fmt.Sprintf(" (parked %d times, as its batch came again)", l.times)
-		}
-		fmt.Fprintf(r.Out, "  %-15s %s%s\n", l.queue, l.reason, again)
-	}
-	for _, m := range missing[:min(most, len(missing))] {
-		fmt.Fprintf(r.Out, "  MISSING %.120q\n", m.payload)
-	}
-	for _, s := range strange[:min(most, len(strange))] {
-		fmt.Fprintf(r.Out, "  UNEXPECTED in %s: %.120q\n", s.queue, s.payload)
-	}
-	return len(missing) == 0 && len(strange) == 0
 }
 
 // thousands writes n with a comma between each three digits.

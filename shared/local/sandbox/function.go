@@ -21,7 +21,9 @@ type Function struct {
 	fresh   chan *environment // idle, and never had one
 	all     []*environment
 	calls   atomic.Int64
+	settles time.Duration // settleTime, but in tests
 	ending  atomic.Int64  // environments that have answered and not yet asked for the next event
+	hoping  atomic.Int64  // callers that look for an environment
 	closing chan struct{} // closed by Close
 
 	mu     sync.Mutex
@@ -36,7 +38,7 @@ func New(c Config) (*Function, error) {
 		return nil, err
 	}
 	f := &Function{
-		config: c, closing: make(chan struct{}), done: make(chan struct{}),
+		config: c, settles: settleTime, closing: make(chan struct{}), done: make(chan struct{}),
 		used: make(chan *environment, c.Concurrency), fresh: make(chan *environment, c.Concurrency),
 	}
 	for i := range c.Concurrency {
@@ -99,8 +101,11 @@ func (f *Function) acquire(ctx context.Context) (*environment, error) {
 		return e, nil
 	default:
 	}
-	if f.ending.Load() > 0 {
-		timer := time.NewTimer(settleTime)
+	// No more callers wait for an environment to become idle than there are ones about to.
+	hoping := f.hoping.Add(1)
+	defer f.hoping.Add(-1)
+	if hoping <= f.ending.Load() {
+		timer := time.NewTimer(f.settles)
 		defer timer.Stop()
 		select {
 		case e := <-f.used:
