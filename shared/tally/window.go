@@ -77,8 +77,8 @@ func (w Window) BucketStart(t time.Time) int64 {
 	return seconds - into
 }
 
-// BucketEnd returns the first second after a bucket, which is the start of the next; the largest int64 for All. To visit
-// the buckets of a range: for b := w.BucketStart(from); b < until; b = w.BucketEnd(b).
+// BucketEnd returns the first second after a bucket, which is the start of the next; the largest int64 for All. To
+// visit the buckets of a range: for b := w.BucketStart(from); b < until; b = w.BucketEnd(b).
 func (w Window) BucketEnd(bucket int64) int64 {
 	if w.IsAll() {
 		return math.MaxInt64

@@ -21,7 +21,8 @@ func TestParseDuration_LimitsAndOnePast(t *testing.T) {
 			t.Errorf("ParseDuration(%q) = %v, %v; want %v", text, got, err, want)
 		}
 	}
-	bad := []string{"", "s", "1", "0s", "01h", "-1h", "+1h", "1 h", "1.5h", "1h30m", "1y", "1H", "1µ", "x1h", "1xh", "forever",
+	bad := []string{"", "s", "1", "0s", "01h", "-1h", "+1h", "1 h", "1.5h", "1h30m", "1y", "1H", "1µ", "x1h", "1xh",
+		"forever",
 		"36501d", "5215w", "3153600001s", "99999999999999999999999s"}
 	for _, text := range bad {
 		if got, err := ParseDuration(text); !errors.Is(err, ErrDuration) {
@@ -101,7 +102,8 @@ func instants() *rapid.Generator[time.Time] {
 	return rapid.Custom(func(t *rapid.T) time.Time {
 		first, last := int64(-62135596800), int64(253402300799)
 		zone := time.FixedZone("", rapid.IntRange(-14*3600, 14*3600).Draw(t, "zone"))
-		return time.Unix(rapid.Int64Range(first, last).Draw(t, "seconds"), rapid.Int64Range(0, 999999999).Draw(t, "ns")).In(zone)
+		return time.Unix(rapid.Int64Range(first, last).Draw(t, "seconds"),
+			rapid.Int64Range(0, 999999999).Draw(t, "ns")).In(zone)
 	})
 }
 

@@ -7,7 +7,8 @@ import (
 )
 
 // flight is one record of about 110 bytes.
-const flight = `{"flight_id":"f00001","date":"2026/11/29 00:47","delay":66,"distance":1750,"origin":"DTW","destination":"LAS"}`
+const flight = `{"flight_id":"f00001","date":"2026/11/29 00:47","delay":66,"distance":1750,` +
+	`"origin":"DTW","destination":"LAS"}`
 
 var benchmarks = map[string]string{
 	// One counter, one key, one add: the least a record can do.
@@ -16,7 +17,8 @@ var benchmarks = map[string]string{
 	"flights": rule("id: flight_id", `time: {path: date, layout: "2006/01/02 15:04", zone: UTC}`,
 		`keys: [all, "origin/{origin}", "route/{origin}/{destination}"]`, "windows: {all: forever, 1d: 400d}"),
 	// The same behind an expression.
-	"match": rule(`match: origin != "" && distance > 0`, "id: flight_id", `time: {path: date, layout: "2006/01/02 15:04", zone: UTC}`,
+	"match": rule(`match: origin != "" && distance > 0`, "id: flight_id",
+		`time: {path: date, layout: "2006/01/02 15:04", zone: UTC}`,
 		`keys: [all, "origin/{origin}", "route/{origin}/{destination}"]`, "windows: {all: forever, 1d: 400d}"),
 	// An expression that says no: what a record costs that nothing counts.
 	"skipped": rule(`match: origin == "SFO"`, "id: flight_id", "keys: [all]"),
@@ -26,7 +28,8 @@ func BenchmarkEvents(b *testing.B) {
 	for _, name := range []string{"total", "flights", "match", "skipped"} {
 		b.Run(name, func(b *testing.B) {
 			set := parse(b, benchmarks[name])
-			document := Document{Source: "kinesis/flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898/0",
+			document := Document{Source: "kinesis/flights/shardId-000000000000/" +
+				"49590338271490256608559692538361571095921575989136588898/0",
 				Arrived: now, JSON: []byte(flight)}
 			var dst []tally.Event
 			b.SetBytes(int64(len(flight)))

@@ -91,10 +91,9 @@ type reader struct {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// read fills values. The document must be one JSON object and nothing else: valid UTF-8, no member name twice in any of
-// its objects, nested at most 10,000 deep. One byte order mark before it is skipped.
+// read fills values, which are absent before. The document must be one JSON object and nothing else: valid UTF-8, no
+// member name twice in any of its objects, nested at most 10,000 deep. One byte order mark before it is skipped.
 func (r *reader) read(root *member, document []byte) error {
-	clear(r.values)
 	r.document = bytes.TrimPrefix(document, byteOrderMark)
 	r.cursor.open(r.document)
 	if kind := r.cursor.PeekKind(); kind != jsontext.KindBeginObject && kind != absent {

@@ -10,12 +10,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// variable is a top member of the document that a match reads.
-type variable struct {
-	name string
-	slot int
-}
-
 // environment holds one document's values as the expression machine knows them: nil, bool, int, float64, string,
 // map[string]any and []any.
 type environment struct {
@@ -26,8 +20,13 @@ type environment struct {
 }
 
 // load decodes the members that a match reads. It returns the name of one that cannot be, and why.
-func (e *environment) load(variables []variable, values []value) (name, wrong string) {
-	for _, v := range variables {
+func (e *environment) load(m *match, values []value) (name, wrong string) {
+	size := 0
+	for _, v := range m.reads {
+		if size += len(values[v.slot].raw); m.loops && size > MaxMatchBytes {
+			return v.name, fmt.Sprintf("brings what this match reads over %d bytes, its most while it has a function "+
+				"over a list; send smaller records", MaxMatchBytes)
+		}
 		if _, done := e.values[v.name]; done {
 			continue
 		}
@@ -77,8 +76,8 @@ func (e *environment) scalar(v value) (any, string) {
 	}
 }
 
-// decodeNumber returns an int for every integer of 64 bits, however it is written, and the nearest float64 for any other
-// number.
+// decodeNumber returns an int for every integer of 64 bits, however it is written, and the nearest float64 for any
+// other number.
 func decodeNumber(literal []byte) (any, string) {
 	if n, flaw := parseNumber(literal).scaled(0); flaw == fits && n >= math.MinInt && n <= math.MaxInt {
 		return int(n), ""
@@ -102,7 +101,8 @@ func (e *environment) composite() (any, string) {
 	}
 	_, _ = e.cursor.ReadToken()
 	list, object := []any{}, map[string]any{}
-	for end := e.cursor.PeekKind(); end != jsontext.KindEndObject && end != jsontext.KindEndArray; end = e.cursor.PeekKind() {
+	for end := e.cursor.PeekKind(); end != jsontext.KindEndObject &&
+		end != jsontext.KindEndArray; end = e.cursor.PeekKind() {
 		var name string
 		if kind == jsontext.KindBeginObject {
 			raw, _ := e.cursor.ReadValue()

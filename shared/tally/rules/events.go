@@ -29,8 +29,8 @@ type Document struct {
 var ErrSource = errors.New("a document has no usable identity of its source")
 
 // Events appends to dst the events that the document gives, and returns the extended slice. A document that no rule
-// matches gives none. expired says how many adds were left out because their bucket's retention was over at now; an event
-// that is left with none is left out too.
+// matches gives none. expired says how many adds were left out because their bucket's retention was over at now; an
+// event that is left with none is left out too.
 //
 // A *BadRecord is returned where the document breaks any rule that it matches: then nothing is appended, since a bad
 // record is bad as a whole. Apart from expired adds and times too far ahead, the answer does not depend on now.

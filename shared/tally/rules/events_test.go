@@ -89,7 +89,8 @@ func TestA5_AnIdentityIsTheRecordsOwnWhereverItComesFrom(t *testing.T) {
 	id := func(value string) string {
 		return events(t, set, "s/"+value, `{"order":{"id":`+value+`}}`)[0].ID
 	}
-	for _, same := range [][]string{{`"e1"`, `"\u00651"`}, {`7`, `7.0`, `70e-1`, `"7"`}, {`18446744073709551616`, `"18446744073709551616"`}} {
+	for _, same := range [][]string{{`"e1"`, `"\u00651"`}, {`7`, `7.0`, `70e-1`, `"7"`},
+		{`18446744073709551616`, `"18446744073709551616"`}} {
 		for _, value := range same[1:] {
 			if id(value) != id(same[0]) {
 				t.Errorf("%s is %q, %s is %q", same[0], id(same[0]), value, id(value))
@@ -100,7 +101,8 @@ func TestA5_AnIdentityIsTheRecordsOwnWhereverItComesFrom(t *testing.T) {
 		t.Error("identities that differ were made equal")
 	}
 	for value, part := range map[string]string{
-		`1.5`: "whole number", `true`: "true or false", `{}`: "is an object", `["e1"]`: "is a list", `1e2000`: "too many digits",
+		`1.5`: "whole number", `true`: "true or false", `{}`: "is an object", `["e1"]`: "is a list",
+		`1e2000`: "too many digits",
 	} {
 		bad(t, set, `{"order":{"id":`+value+`}}`, `member "order.id"`, part, "counters.yaml:3", `counter "c"`)
 	}
@@ -150,7 +152,8 @@ counters:
 		t.Errorf("got  %s\nwant %s", strings.Join(text, ", "), want)
 	}
 	// The same identity in another role hides nothing: this refund follows its order.
-	sums := totals(t, set, `{"order_id":"7","kind":"order","price":5,"size":1}`, `{"order_id":"7","kind":"refund","price":5,"size":1}`)
+	sums := totals(t, set, `{"order_id":"7","kind":"order","price":5,"size":1}`,
+		`{"order_id":"7","kind":"refund","price":5,"size":1}`)
 	if sums["orders|all"] != 1 || sums["refunds|all"] != 1 || sums["revenue|all"] != 5 || sums["lines|all"] != 2 {
 		t.Errorf("sums %v", sums)
 	}
@@ -167,7 +170,8 @@ func TestEvents_CarryTheSerialSource(t *testing.T) {
 func TestEvents_RefuseASourceWithoutIdentity(t *testing.T) {
 	set := parse(t, rule("id: id", "keys: [a]"))
 	for _, source := range []string{"", "c\x1fe1"} { // the second would pass for an identity of counter c
-		if got, _, err := try(set, source, `{}`); !errors.Is(err, ErrSource) || errors.Is(err, ErrBadRecord) || len(got) != 0 {
+		if got, _, err := try(set, source, `{}`); !errors.Is(err, ErrSource) || errors.Is(err, ErrBadRecord) ||
+			len(got) != 0 {
 			t.Errorf("source %q: %v, %v", source, got, err)
 		}
 	}
@@ -275,7 +279,8 @@ func TestD5_Deltas(t *testing.T) {
 func TestD5_DecimalsAreExact(t *testing.T) {
 	set := parse(t, rule("keys: [a]", "add: {path: order.price, scale: 2}"))
 	for literal, want := range map[string]int64{
-		"19.99": 1999, "-19.9": -1990, "20": 2000, "0.10": 10, "0.010": 1, "1e3": 100000, "92233720368547758.07": 9223372036854775807,
+		"19.99": 1999, "-19.9": -1990, "20": 2000, "0.10": 10, "0.010": 1, "1e3": 100000,
+		"92233720368547758.07":             9223372036854775807,
 		"1.100000000000000000000000000000": 110, "0.29": 29, "1.15": 115,
 	} {
 		if e := events(t, set, "s", `{"order":{"price":`+literal+`}}`); e[0].Adds[0].Delta != want {
@@ -283,14 +288,16 @@ func TestD5_DecimalsAreExact(t *testing.T) {
 		}
 	}
 	for literal, part := range map[string]string{
-		"19.999": "more than 2 decimals", "0.001": "more than 2 decimals", "92233720368547758.08": "beyond 64 bits", `"19.99"`: "is text",
+		"19.999": "more than 2 decimals", "0.001": "more than 2 decimals", "92233720368547758.08": "beyond 64 bits",
+		`"19.99"`: "is text",
 	} {
 		bad(t, set, `{"order":{"price":`+literal+`}}`, part, `member "order.price"`)
 	}
 }
 
 func TestD5_ConstantsCount(t *testing.T) {
-	for add, want := range map[string]int64{"": 1, "add: 1": 1, "add: -3": -3, "add: 9223372036854775807": 9223372036854775807} {
+	for add, want := range map[string]int64{"": 1, "add: 1": 1, "add: -3": -3,
+		"add: 9223372036854775807": 9223372036854775807} {
 		if e := events(t, parse(t, rule("keys: [a]", add)), "s", `{}`); e[0].Adds[0].Delta != want {
 			t.Errorf("%q adds %d", add, e[0].Adds[0].Delta)
 		}
@@ -310,8 +317,9 @@ func TestD6_NamesMatchExactly(t *testing.T) {
 	if e := events(t, set, "s", `{"\u0064elta":3,"keys":["a"]}`); e[0].Adds[0].Delta != 3 {
 		t.Errorf("an escaped name: delta %d", e[0].Adds[0].Delta)
 	}
-	escaped := parse(t, rule(`keys: ['{a\.b}{c.d}{e\{\}}']`))
-	if e := events(t, escaped, "s", `{"a.b":"1","a":{"b":"x"},"c":{"d":"2"},"c.d":"y","e{}":"3"}`); e[0].Adds[0].Cell.Key != "123" {
+	escaped := parse(t, rule(`keys: ['{a\.b}{c.d}{e\{\}}{f\[]}']`))
+	e = events(t, escaped, "s", `{"a.b":"1","a":{"b":"x"},"c":{"d":"2"},"c.d":"y","e{}":"3","f[]":"4"}`)
+	if e[0].Adds[0].Cell.Key != "1234" {
 		t.Errorf("key %q", e[0].Adds[0].Cell.Key)
 	}
 }
@@ -386,9 +394,11 @@ func TestD6_DepthLimitAndOnePast(t *testing.T) {
 
 func TestKeys_AreReadAsTheyStand(t *testing.T) {
 	for template, want := range map[string]string{
-		"all": "all", "origin/{s}": "origin/DTW", "{s}": "DTW", "{{{s}}}": "{DTW}", "{{}}": "{}", "{b}": "true", "{f}": "false",
-		"{n}": "1", "{d}": "1.5", "{e}": "1000", "{z}": "0", "{big}": "18446744073709551616", "{o.p}": "in", "a{s}b{n}c": "aDTWb1c",
-		"{odd}": "a|b\x1f\n\u00e9", "{space}": " ", "|{s}": "|DTW", "{ünï}": "x",
+		"all": "all", "origin/{s}": "origin/DTW", "{s}": "DTW", "{{{s}}}": "{DTW}", "{{}}": "{}", "{b}": "true",
+		"{f}": "false",
+		"{n}": "1", "{d}": "1.5", "{e}": "1000", "{z}": "0", "{big}": "18446744073709551616", "{o.p}": "in",
+		"a{s}b{n}c": "aDTWb1c",
+		"{odd}":     "a|b\x1f\n\u00e9", "{space}": " ", "|{s}": "|DTW", "{ünï}": "x",
 	} {
 		set := parse(t, fmt.Sprintf("counters:\n  - name: c\n    keys: [%q]\n", template))
 		e := events(t, set, "s", `{"s":"DTW","b":true,"f":false,"n":1.0,"d":1.50,"e":1e3,"z":-0,"big":18446744073709551616,`+
@@ -418,7 +428,8 @@ func TestKeys_LimitAndOnePast(t *testing.T) {
 	bad(t, set, doc(MaxKey+1), "more than 1024 bytes")
 	bad(t, set, `{"s":1e1023}`, "more than 1024 bytes")
 	bad(t, set, `{"s":1e1024}`, "more than 1024 digits")
-	for value, part := range map[string]string{`""`: "is empty", "null": "is null", "[]": "is a list", "{}": "is an object"} {
+	for value, part := range map[string]string{`""`: "is empty", "null": "is null", "[]": "is a list",
+		"{}": "is an object"} {
 		bad(t, set, `{"s":`+value+`}`, part, `member "s"`, "keys: ")
 	}
 	bad(t, set, `{}`, `member "s" is absent`)

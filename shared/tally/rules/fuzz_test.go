@@ -19,8 +19,10 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(string(text))
 	}
-	f.Add(rule(`match: len(tags) > 0 && a.b ?? false`, `keys: ["{tags[]}/{a\.b}", '{{x}}']`, "windows: {all: forever, 1h: 14d}"))
-	f.Add(rule("id: id", "scope: s", "time: {path: t, layout: '2006-01-02T15:04:05Z07:00', zone: Asia/Kolkata}", "keys: [a]", "add: {path: p, scale: 2}"))
+	f.Add(rule(`match: len(tags) > 0 && a.b ?? false`, `keys: ["{tags[]}/{a\.b}", '{{x}}']`,
+		"windows: {all: forever, 1h: 14d}"))
+	f.Add(rule("id: id", "scope: s", "time: {path: t, layout: '2006-01-02T15:04:05Z07:00', zone: Asia/Kolkata}",
+		"keys: [a]", "add: {path: p, scale: 2}"))
 	f.Add("counters: [&a {name: a, keys: &k [x]}, {name: b, keys: *k, <<: *a}]")
 	f.Add("counters: [{name: a, keys: [a], match: '$env[\"x y\"] == any(z, .q > 1) ? 1 in [1,2] : not true'}]")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -51,11 +53,15 @@ func FuzzParse(f *testing.F) {
 // fuzzed are rule files that differ in what they read.
 var fuzzed = [][]plainRule{
 	{{name: "c", id: "id", keys: []string{"all", "{a}", "{tags[]}"}, addPath: "n", windows: []plainWindow{{"all", 0, 0}}}},
-	{{name: "c", timePath: "t", keys: []string{"{o.p}/{{x}}"}, addPath: "o.q", scale: 2, windows: []plainWindow{{"1h", 3600, 14 * 86400}, {"1w", 7 * 86400, 0}}},
-		{name: "d", match: `a == "x"`, id: "o.p", scope: "c", keys: []string{"{a}{b}", "all"}, addConstant: 1, windows: []plainWindow{{"1d", 86400, 86400}}}},
-	{{name: "c", timePath: "t", timeForm: "ms", match: `n > 1`, keys: []string{"t{tags[]}/{a}"}, addConstant: 3, windows: []plainWindow{{"all", 0, 0}, {"5d", 5 * 86400, 0}}},
+	{{name: "c", timePath: "t", keys: []string{"{o.p}/{{x}}"}, addPath: "o.q", scale: 2,
+		windows: []plainWindow{{"1h", 3600, 14 * 86400}, {"1w", 7 * 86400, 0}}},
+		{name: "d", match: `a == "x"`, id: "o.p", scope: "c", keys: []string{"{a}{b}", "all"}, addConstant: 1,
+			windows: []plainWindow{{"1d", 86400, 86400}}}},
+	{{name: "c", timePath: "t", timeForm: "ms", match: `n > 1`, keys: []string{"t{tags[]}/{a}"}, addConstant: 3,
+		windows: []plainWindow{{"all", 0, 0}, {"5d", 5 * 86400, 0}}},
 		{name: "d", timePath: "t", timeForm: "s", keys: []string{"x"}, addConstant: 1, windows: []plainWindow{{"1s", 1, 0}}}},
-	{{name: "c", timePath: "t", timeForm: "2006/01/02 15:04", id: "n", keys: []string{"{b}"}, addPath: "n", scale: 18, windows: []plainWindow{{"1h", 3600, 0}}}},
+	{{name: "c", timePath: "t", timeForm: "2006/01/02 15:04", id: "n", keys: []string{"{b}"}, addPath: "n", scale: 18,
+		windows: []plainWindow{{"1h", 3600, 0}}}},
 }
 
 // largeExponent keeps the reference's big integers small; TestD5_HugeExponentsCostNothing has the others.
@@ -69,7 +75,8 @@ func FuzzEvents(f *testing.F) {
 			`{"id":7,"a":1.0,"b":1.50,"n":12e-1,"tags":[1,true],"t":1796040000123,"o":{"p":-0,"q":-3}}`,
 			`{"t":1796040000.5,"n":9223372036854775807,"a":"\ud83d\ude00","b":"é","tags":["\u0000"]}`,
 			`{"t":"2026/11/29 23:59","n":0.000000000000000001,"b":"|","a":"x"}`,
-			"\xef\xbb\xbf {\"a\":\"x\",\"A\":\"y\",\"\\u0061\":1}\n", `{"a":"\ud800","b":"` + "\xff" + `"}`, `[]`, `{"a":1}{"a":2}`,
+			"\xef\xbb\xbf {\"a\":\"x\",\"A\":\"y\",\"\\u0061\":1}\n", `{"a":"\ud800","b":"` + "\xff" + `"}`, `[]`,
+			`{"a":1}{"a":2}`,
 		} {
 			f.Add(byte(which), document)
 		}

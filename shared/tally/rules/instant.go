@@ -45,7 +45,8 @@ func (c *clock) read(v value, now time.Time, scratch []byte) (moment time.Time, 
 		text := v.appendText(scratch)
 		// The library lets pass hours of one digit and decimal commas, which RFC 3339 does not know.
 		if err := moment.UnmarshalText(text); err != nil || text[13] != ':' || bytes.IndexByte(text, ',') >= 0 {
-			wrong = "is not a time in RFC 3339; send one such as 2006-01-02T15:04:05Z, or say its layout or unit in the rule file"
+			wrong = "is not a time in RFC 3339; send one such as 2006-01-02T15:04:05Z, " +
+				"or say its layout or unit in the rule file"
 		}
 	}
 	switch {
@@ -87,7 +88,8 @@ func checkLayout(layout string, zone *time.Location) error {
 		return errors.New("a zone's abbreviation is ambiguous; use an offset such as -0700, or drop it and say zone")
 	}
 	for _, probe := range []time.Time{
-		time.Date(2001, 2, 3, 16, 5, 6, 0, zone), time.Date(1998, 12, 31, 23, 58, 59, 0, zone), time.Date(2012, 11, 10, 9, 8, 7, 0, zone),
+		time.Date(2001, 2, 3, 16, 5, 6, 0, zone), time.Date(1998, 12, 31, 23, 58, 59, 0, zone), time.Date(2012, 11, 10, 9,
+			8, 7, 0, zone),
 	} {
 		back, err := time.ParseInLocation(layout, probe.Format(layout), zone)
 		if err != nil {

@@ -58,25 +58,31 @@ func TestD7_EventTimeDecidesTheBucketInUTC(t *testing.T) {
 
 func TestD7_ATimeThatCannotBeReadIsNeverGuessed(t *testing.T) {
 	text := parse(t, hourly("time: {path: meta.at}"))
-	seconds, millis := parse(t, hourly("time: {path: meta.at, unit: s}")), parse(t, hourly("time: {path: meta.at, unit: ms}"))
+	seconds, millis := parse(t, hourly("time: {path: meta.at, unit: s}")), parse(t,
+		hourly("time: {path: meta.at, unit: ms}"))
 	layout := parse(t, hourly(`time: {path: meta.at, layout: "2006/01/02 15:04"}`))
 	for _, c := range []struct {
 		set      *Set
 		at, part string
 	}{
-		{text, `null`, "is null"}, {text, `""`, "RFC 3339"}, {text, `"yesterday"`, "RFC 3339"}, {text, `1545084650`, "unit: s or unit: ms"},
+		{text, `null`, "is null"}, {text, `""`, "RFC 3339"}, {text, `"yesterday"`, "RFC 3339"}, {text, `1545084650`,
+			"unit: s or unit: ms"},
 		{text, `"1545084650"`, "RFC 3339"}, {text, `"2025-01-01"`, "RFC 3339"}, {text, `"2025-01-01 00:00:00Z"`, "RFC 3339"},
-		{text, `"2025-01-01T00:00:00"`, "RFC 3339"}, {text, `"2025-01-01T0:00:00Z"`, "RFC 3339"}, {text, `"2025-02-30T00:00:00Z"`, "RFC 3339"},
+		{text, `"2025-01-01T00:00:00"`, "RFC 3339"}, {text, `"2025-01-01T0:00:00Z"`, "RFC 3339"}, {text,
+			`"2025-02-30T00:00:00Z"`, "RFC 3339"},
 		{text, `"2025-01-01T00:00:00,5Z"`, "RFC 3339"}, {text, `"2025-01-01T00:00:00+99:00"`, "RFC 3339"},
 		{text, `"0001-01-01T00:00:00Z"`, "years 1 to 9999"}, {text, `"0000-12-31T00:00:00Z"`, "years 1 to 9999"},
 		{text, `"0001-01-02T00:30:00+02:00"`, "years 1 to 9999"}, {text, `"10000-01-01T00:00:00Z"`, "RFC 3339"},
 		{text, `true`, "true or false"}, {text, `{}`, "is an object"},
-		{seconds, `1646158315209`, "write unit: ms"}, {seconds, `"1545084650"`, "without quotes"}, {seconds, `null`, "is null"},
-		{seconds, `100000000000`, "write unit: ms"}, {seconds, `-100000000000`, "write unit: ms"}, {seconds, `1e400`, "beyond any time"},
+		{seconds, `1646158315209`, "write unit: ms"}, {seconds, `"1545084650"`, "without quotes"}, {seconds, `null`,
+			"is null"},
+		{seconds, `100000000000`, "write unit: ms"}, {seconds, `-100000000000`, "write unit: ms"}, {seconds, `1e400`,
+			"beyond any time"},
 		{seconds, `-99999999999`, "years 1 to 9999"},
 		{millis, `1545084650`, "write unit: s"}, {millis, `0`, "write unit: s"}, {millis, `99999999999.9`, "write unit: s"},
 		{millis, `9e18`, "years 1 to 9999"}, {millis, `-9e18`, "years 1 to 9999"}, {millis, `1e19`, "beyond any time"},
-		{layout, `"2001-01-01 00:47"`, "layout"}, {layout, `"2001/02/30 00:47"`, "layout"}, {layout, `20010101`, "is a number"},
+		{layout, `"2001-01-01 00:47"`, "layout"}, {layout, `"2001/02/30 00:47"`, "layout"}, {layout, `20010101`,
+			"is a number"},
 	} {
 		bad(t, c.set, `{"meta":{"at":`+c.at+`}}`, c.part, `member "meta.at"`, "time: ", "counters.yaml:3")
 	}
@@ -96,7 +102,8 @@ func TestD7_TooFarAheadLimitAndOnePast(t *testing.T) {
 }
 
 func TestD7_ArrivalTimeCountsOnlyWithoutATime(t *testing.T) {
-	arrivals := []time.Time{time.Unix(1545084650, 987e6), time.Unix(1545084650, 0), time.UnixMilli(1646158315209), now.AddDate(50, 0, 0)}
+	arrivals := []time.Time{time.Unix(1545084650, 987e6), time.Unix(1545084650, 0), time.UnixMilli(1646158315209),
+		now.AddDate(50, 0, 0)}
 	set := parse(t, hourly())
 	for _, arrived := range arrivals {
 		e, _, err := set.Events(nil, Document{Source: "s", Arrived: arrived, JSON: []byte(`{}`)}, now)
@@ -107,21 +114,29 @@ func TestD7_ArrivalTimeCountsOnlyWithoutATime(t *testing.T) {
 	// With a time, the arrival changes nothing, however odd it is.
 	timed := parse(t, hourly("time: at"))
 	for _, arrived := range append(arrivals, time.Time{}) {
-		e, _, err := timed.Events(nil, Document{Source: "s", Arrived: arrived, JSON: []byte(`{"at":"2025-01-01T00:00:00Z"}`)}, now)
+		e, _, err := timed.Events(nil, Document{Source: "s", Arrived: arrived,
+			JSON: []byte(`{"at":"2025-01-01T00:00:00Z"}`)}, now)
 		if err != nil || e[0].Adds[0].Cell.Bucket != 1735689600 {
 			t.Errorf("arrived %v: %+v, %v", arrived, e, err)
 		}
 	}
-	if _, _, err := set.Events(nil, Document{Source: "s", JSON: []byte(`{}`)}, now); err == nil || !strings.Contains(err.Error(), "no arrival time") {
+	if _, _, err := set.Events(nil, Document{Source: "s", JSON: []byte(`{}`)}, now); err == nil ||
+		!strings.Contains(err.Error(), "no arrival time") {
 		t.Errorf("no arrival time: %v", err)
 	}
-	if e, _, err := parse(t, rule("keys: [a]")).Events(nil, Document{Source: "s", JSON: []byte(`{}`)}, now); err != nil || len(e) != 1 {
+	mixed := parse(t, rule("keys: [a]", "windows: {1h: forever, all: forever}"))
+	if _, _, err := mixed.Events(nil, Document{Source: "s", JSON: []byte(`{}`)}, now); err == nil {
+		t.Error("no arrival time, and an hour before the total")
+	}
+	if e, _, err := parse(t, rule("keys: [a]")).Events(nil, Document{Source: "s", JSON: []byte(`{}`)},
+		now); err != nil || len(e) != 1 {
 		t.Errorf("a total needs no arrival time: %v, %v", e, err)
 	}
 }
 
 func TestD7_TheAnswerIsTheSameOnEveryDelivery(t *testing.T) {
-	set := parse(t, rule("id: id", "time: at", `match: kind != "x"`, `keys: [a, "{kind}"]`, "windows: {all: forever, 1h: 14d, 1d: forever}"))
+	set := parse(t, rule("id: id", "time: at", `match: kind != "x"`, `keys: [a, "{kind}"]`,
+		"windows: {all: forever, 1h: 14d, 1d: forever}"))
 	document := Document{Source: "s", Arrived: now, JSON: []byte(`{"id":"1","at":"2026-11-30T11:00:00+01:00","kind":"k"}`)}
 	first, _, err := set.Events(nil, document, now)
 	if err != nil {
@@ -168,7 +183,14 @@ func TestWindows_RetentionLimitAndOnePast(t *testing.T) {
 			t.Errorf("at %v: %+v, %d, %v", c.at, e, expired, err)
 		}
 	}
-	if e, expired, err := only.Events([]tally.Event{{ID: "kept"}}, document, over); err != nil || expired != 2 || len(e) != 1 {
+	two := parse(t, "counters:\n  - {name: a, id: id, time: at, keys: [x], windows: {1h: 14d}}\n"+
+		"  - {name: b, id: id, time: at, keys: [y]}\n")
+	both := Document{Source: "s", JSON: []byte(`{"id":"1","at":"2026-11-01T10:30:00Z"}`)}
+	if e, expired, err := two.Events(nil, both, over); err != nil || expired != 1 || len(e) != 1 || e[0].ID != "b\x1f1" {
+		t.Errorf("one of two events with nothing left: %+v, %d, %v", e, expired, err)
+	}
+	if e, expired, err := only.Events([]tally.Event{{ID: "kept"}}, document, over); err != nil || expired != 2 ||
+		len(e) != 1 {
 		t.Errorf("an event with nothing left: %+v, %d, %v", e, expired, err)
 	}
 }

@@ -15,6 +15,8 @@ const (
 	MaxList = 1000
 	// MaxMatchValues is how many JSON values of one document its match expressions may read together.
 	MaxMatchValues = 4096
+	// MaxMatchBytes is how many bytes of JSON a match may read that has a function over a list, such as any.
+	MaxMatchBytes = 64 << 10
 )
 
 // Limits of a rule file.

@@ -15,11 +15,12 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// functions are those that a match may call. Each gives the same answer for the same document at any time and place. None
-// makes more of a document than is in it, so that a run takes no more memory than the document, and no more time than
-// its size times MaxMatchValues: hence no map, reduce, replace, repeat or join, nor keys, whose order changes.
+// functions are those that a match may call. Each gives the same answer for the same document at any time and place, and
+// none makes more of its input than is in it: hence no map, reduce, replace, repeat or join, nor keys, whose order
+// changes.
 var functions = []string{
-	"abs", "all", "any", "ceil", "count", "filter", "find", "findIndex", "findLast", "findLastIndex", "first", "float", "floor",
+	"abs", "all", "any", "ceil", "count", "filter", "find", "findIndex", "findLast", "findLastIndex", "first", "float",
+	"floor",
 	"get", "hasPrefix", "hasSuffix", "indexOf", "int", "last", "lastIndexOf", "len", "lower", "max", "min", "none", "one",
 	"round", "split", "string", "sum", "trim", "trimPrefix", "trimSuffix", "type", "upper",
 }
@@ -27,20 +28,34 @@ var functions = []string{
 // wholeDocument is expr's name for all variables together.
 const wholeDocument = "$env"
 
-// compileMatch compiles an expression, and returns the top members of the document that it reads.
-func compileMatch(text string) (*vm.Program, []string, error) {
+// match is a compiled expression.
+type match struct {
+	program *vm.Program
+	reads   []variable
+	loops   bool // some part of it runs once for each element of a list
+	line    int
+}
+
+// variable is a top member of the document that a match reads.
+type variable struct {
+	name string
+	slot int
+}
+
+// compileMatch compiles an expression. slot gives the slot of a top member.
+func compileMatch(text string, slot func(name string) int) (*match, error) {
 	if len(text) > maxMatch {
-		return nil, nil, fmt.Errorf("an expression has at most %d bytes; write a shorter one", maxMatch)
+		return nil, fmt.Errorf("an expression has at most %d bytes; write a shorter one", maxMatch)
 	}
 	tree, err := parser.Parse(text)
 	if err != nil {
-		return nil, nil, explainCompile(err)
+		return nil, explainCompile(err)
 	}
 	reads := &reading{}
 	ast.Walk(&tree.Node, reads)
 	names, err := reads.members()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	known := types.Map{} // declared, so that a member may have the name of a function
 	for _, name := range names {
@@ -50,23 +65,27 @@ func compileMatch(text string) (*vm.Program, []string, error) {
 	program, err := expr.Compile(text, expr.Env(known), expr.AsBool(), expr.MaxNodes(maxNodes), expr.Patch(bounds))
 	switch {
 	case bounds.err != nil:
-		return nil, nil, bounds.err
+		return nil, bounds.err
 	case err != nil:
-		return nil, nil, explainCompile(err)
+		return nil, explainCompile(err)
 	case calculates(tree.Node):
-		return nil, nil, errors.New("it gives a number or text, not true or false; compare it with something")
+		return nil, errors.New("it gives a number or text, not true or false; compare it with something")
 	case len(names) == 0:
-		return nil, nil, errors.New("it reads no member, so its answer is always the same; leave match out to count every record")
+		return nil, errors.New("it reads no member, so its answer is always the same; " +
+			"leave match out to count every record")
 	}
-	return program, names, nil
+	out := &match{program: program, loops: bounds.loops}
+	for _, name := range names {
+		out.reads = append(out.reads, variable{name: name, slot: slot(name)})
+	}
+	return out, nil
 }
 
 // reading collects the variables of an expression.
 type reading struct {
 	names   []string
-	calls   []string // names that are called, not read
-	whole   int      // mentions of the whole document
-	indexed int      // those of them that name one member of it
+	whole   int // mentions of the whole document
+	indexed int // those of them that name one member of it
 }
 
 // Visit is called for each node after the nodes below it.
@@ -85,19 +104,13 @@ func (r *reading) Visit(node *ast.Node) {
 				r.names = append(r.names, name.Value)
 			}
 		}
-	case *ast.CallNode:
-		if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
-			r.calls = append(r.calls, callee.Value)
-		}
 	}
 }
 
 func (r *reading) members() ([]string, error) {
-	switch {
-	case len(r.calls) > 0:
-		return nil, noFunction(r.calls[0])
-	case r.whole != r.indexed:
-		return nil, fmt.Errorf(`%s alone is the whole document; read one member, as in %s["detail-type"]`, wholeDocument, wholeDocument)
+	if r.whole != r.indexed {
+		return nil, fmt.Errorf(`%s alone is the whole document; read one member, as in %s["detail-type"]`, wholeDocument,
+			wholeDocument)
 	}
 	slices.Sort(r.names)
 	return slices.Compact(r.names), nil
@@ -117,8 +130,11 @@ func noFunction(name string) error {
 	return fmt.Errorf("%s is not a function that a match may call; call one of %s", name, strings.Join(functions, ", "))
 }
 
-// bounding refuses what could take more than linear time or memory, or give another answer the next time.
-type bounding struct{ err error }
+// bounding refuses what could take long, much memory, or give another answer the next time.
+type bounding struct {
+	err   error
+	loops bool
+}
 
 // Visit is called for each node after the nodes below it.
 func (b *bounding) Visit(node *ast.Node) {
@@ -134,9 +150,13 @@ func (b *bounding) Visit(node *ast.Node) {
 			err = noFunction(n.Name)
 		}
 	case *ast.PredicateNode:
+		b.loops = true
 		inner := &nesting{}
-		if ast.Walk(&n.Node, inner); inner.found {
-			err = errors.New("a function over a list cannot stand inside another; compare with one list")
+		ast.Walk(&n.Node, inner)
+		err = inner.err
+	case *ast.BinaryNode:
+		if _, constant := n.Right.(*ast.StringNode); n.Operator == "matches" && !constant {
+			err = errors.New("a pattern of matches cannot come from the document; write it into the expression")
 		}
 	case *ast.VariableDeclaratorNode, *ast.SequenceNode:
 		err = errors.New("a match is one expression without let; write out what let would name")
@@ -146,12 +166,32 @@ func (b *bounding) Visit(node *ast.Node) {
 	}
 }
 
-type nesting struct{ found bool }
+// nesting refuses, in what runs once for each element of a list, what is slow over more than the element. Comparing the
+// element with members of the document remains.
+type nesting struct{ err error }
 
-// Visit is called for each node.
+// Visit is called for each node after the nodes below it.
 func (n *nesting) Visit(node *ast.Node) {
-	if _, ok := (*node).(*ast.PredicateNode); ok {
-		n.found = true
+	if n.err != nil {
+		return
+	}
+	reads := &reading{}
+	switch inner := (*node).(type) {
+	case *ast.PredicateNode:
+		n.err = errors.New("a function over a list cannot stand inside another; compare with one list")
+	case *ast.BinaryNode:
+		if inner.Operator == "matches" || inner.Operator == "+" {
+			ast.Walk(&inner.Left, reads)
+			ast.Walk(&inner.Right, reads)
+		}
+	case *ast.BuiltinNode:
+		for i := range inner.Arguments {
+			ast.Walk(&inner.Arguments[i], reads)
+		}
+	}
+	if len(reads.names)+reads.whole > 0 {
+		n.err = errors.New("in a function over a list, only its elements can be added, matched or given to a function; " +
+			"compare the element, #, with members of the document")
 	}
 }
 

@@ -19,7 +19,8 @@ type notes struct {
 // fault notes one mistake at node n.
 func (f *notes) fault(n *yaml.Node, remedy, what string, args ...any) {
 	f.faults = append(f.faults, &Fault{
-		File: f.file, Line: max(n.Line, 1), Column: max(n.Column, 1), What: f.where + fmt.Sprintf(what, args...), Remedy: remedy,
+		File: f.file, Line: max(n.Line, 1), Column: max(n.Column, 1), What: f.where + fmt.Sprintf(what,
+			args...), Remedy: remedy,
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // number is a JSON number taken apart and never rounded: ± whole fraction × 10^power, where whole and fraction together
-// have neither a leading nor a trailing 0. Zero has no digits.
+// have neither a leading nor a trailing 0. Zero is what has no digits, whatever its sign and power.
 type number struct {
 	negative        bool
 	whole, fraction []byte // the digits before and after the point, as far as they count; both alias the literal
@@ -22,7 +22,8 @@ const (
 	tooBig        // leaves int64
 )
 
-// bigExponent stands for every exponent beyond it. It exceeds any document's length, so that digits cannot make up for it.
+// bigExponent stands for every exponent beyond it. It exceeds any document's length, so that digits cannot make up for
+// it.
 const bigExponent = 1 << 40
 
 // parseNumber takes apart a literal that is a valid JSON number.
@@ -44,9 +45,6 @@ func parseNumber(literal []byte) number {
 	n.whole = bytes.TrimLeft(n.whole, "0")
 	if len(n.whole) == 0 {
 		n.fraction = bytes.TrimLeft(n.fraction, "0")
-	}
-	if n.digits() == 0 {
-		return number{}
 	}
 	return n
 }

@@ -34,7 +34,8 @@ func exact(t interface{ Fatalf(string, ...any) }, literal string, scale int) *bi
 
 func TestD5_NumbersAreExactOrRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		literal := literals().Filter(func(s string) bool { return len(s) < 60 && !strings.Contains(s, "e9999") }).Draw(t, "literal")
+		literal := literals().Filter(func(s string) bool { return len(s) < 60 && !strings.Contains(s, "e9999") }).Draw(t,
+			"literal")
 		scale := rapid.IntRange(-18, 18).Draw(t, "scale")
 		want := exact(t, literal, scale)
 		got, flaw := parseNumber([]byte(literal)).scaled(scale)
@@ -55,7 +56,8 @@ func TestD5_NumbersAreExactOrRefused(t *testing.T) {
 
 func TestNumber_FloorAgreesWithBigIntegers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		literal := literals().Filter(func(s string) bool { return len(s) < 60 && !strings.Contains(s, "e9999") }).Draw(t, "literal")
+		literal := literals().Filter(func(s string) bool { return len(s) < 60 && !strings.Contains(s, "e9999") }).Draw(t,
+			"literal")
 		scale := rapid.IntRange(-18, 18).Draw(t, "scale")
 		r := exact(t, literal, scale)
 		want := new(big.Int).Div(r.Num(), r.Denom()) // rounds down, since the denominator is positive
@@ -77,7 +79,8 @@ func TestNumber_EqualNumbersHaveOneText(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		literal := literals().Filter(func(s string) bool { return len(s) < 60 && !strings.Contains(s, "e9999") }).Draw(t, "literal")
+		literal := literals().Filter(func(s string) bool { return len(s) < 60 && !strings.Contains(s, "e9999") }).Draw(t,
+			"literal")
 		text, ok := parseNumber([]byte(literal)).appendTo([]byte("x"), MaxKey)
 		if !ok || exact(t, literal, 0).Cmp(exact(t, string(text[1:]), 0)) != 0 {
 			t.Fatalf("%s became %q, %t", literal, text, ok)

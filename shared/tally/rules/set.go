@@ -12,7 +12,6 @@ import (
 
 	"abacus/shared/tally"
 
-	"github.com/expr-lang/expr/vm"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -37,12 +36,6 @@ type counter struct {
 	add     amount
 	windows []window
 	timed   bool // some window has buckets
-}
-
-type match struct {
-	program *vm.Program
-	reads   []variable
-	line    int
 }
 
 type identity struct {
@@ -88,7 +81,7 @@ func Load(path string) (*Set, error) {
 		return nil, fmt.Errorf("load rules: %w; say where the rule file is", err)
 	}
 	if info.Size() > maxFile {
-		return nil, fmt.Errorf("load rules: %w", oversize(filepath.Base(path)))
+		return nil, errors.Join(oversize(filepath.Base(path)))
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

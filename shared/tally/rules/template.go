@@ -103,8 +103,8 @@ func (t *template) check() error {
 	return nil
 }
 
-// render appends the key that the document gives, where v stands for the spread-out list. It returns the path and what is
-// wrong with it where the document gives none.
+// render appends the key that the document gives, where v stands for the spread-out list. It returns the path and what
+// is wrong with it where the document gives none.
 func (t *template) render(dst []byte, values []value, v value) (key []byte, path, wrong string) {
 	from := len(dst)
 	for i, p := range t.parts {
@@ -128,7 +128,8 @@ func (t *template) render(dst []byte, values []value, v value) (key []byte, path
 	return dst, "", ""
 }
 
-// appendScalar appends text as it is, a number in plain digits, and true or false as words. Equal values give equal text.
+// appendScalar appends text as it is, a number in plain digits, and true or false as words. Equal values give equal
+// text.
 func appendScalar(dst []byte, v value) (text []byte, wrong string) {
 	const remedy = "; send text, a number, true or false, or leave such records out with match"
 	from := len(dst)

@@ -165,7 +165,7 @@ func (w *work) matches(c *counter) (bool, *BadRecord) {
 	if c.match == nil {
 		return true, nil
 	}
-	if name, wrong := w.environment.load(c.match.reads, w.values); wrong != "" {
+	if name, wrong := w.environment.load(c.match, w.values); wrong != "" {
 		return false, w.bad(c, "match", c.match.line, name, wrong)
 	}
 	matched, err := w.environment.matches(c.match.program)
