@@ -32,7 +32,7 @@ type batchWriteAnswer struct {
 }
 
 func (s *Service) batchWriteItem(_ context.Context, q *batchWriteRequest) (*batchWriteAnswer, error) {
-	want := answering{ReturnConsumedCapacity: q.ReturnConsumedCapacity, ReturnItemCollectionMetrics: q.ReturnItemCollectionMetrics}
+	want := answering{"", q.ReturnConsumedCapacity, q.ReturnItemCollectionMetrics}
 	if err := want.check(); err != nil {
 		return nil, err
 	}

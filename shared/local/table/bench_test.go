@@ -11,7 +11,8 @@ import (
 	"abacus/shared/local/table"
 )
 
-// handler returns a stand-in with tables claims (pk) and counts (pk, sk), and a function that calls it without a network.
+// handler returns a stand-in with tables claims (pk) and counts (pk, sk), and a function that calls it without a
+// network.
 func handler(b *testing.B) func(operation, body string) {
 	s := table.New(table.Config{})
 	serve := func(operation, body string) {
@@ -22,10 +23,12 @@ func handler(b *testing.B) func(operation, body string) {
 			b.Error(w.Body)
 		}
 	}
-	const create = `{"TableName":"%s","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"pk",` +
-		`"AttributeType":"S"}%s],"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}%s]}`
-	serve("CreateTable", fmt.Sprintf(create, "claims", "", ""))
-	serve("CreateTable", fmt.Sprintf(create, "counts", `,{"AttributeName":"sk","AttributeType":"S"}`, `,{"AttributeName":"sk","KeyType":"RANGE"}`))
+	serve("CreateTable", `{"TableName":"claims","BillingMode":"PAY_PER_REQUEST",
+		"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}],
+		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}]}`)
+	serve("CreateTable", `{"TableName":"counts","BillingMode":"PAY_PER_REQUEST",
+		"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"S"}],
+		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}]}`)
 	return serve
 }
 
@@ -44,20 +47,24 @@ func run(b *testing.B, operation, body string, each int) {
 }
 
 func BenchmarkConditionalPut(b *testing.B) {
-	run(b, "PutItem", `{"TableName":"claims","Item":{"pk":{"S":"event-%d"},"token":{"S":"0123456789abcdef"},"lease":{"N":"1790000000000"},`+
-		`"ttl":{"N":"1790000000"}},"ConditionExpression":"attribute_not_exists(pk)","ReturnValuesOnConditionCheckFailure":"ALL_OLD"}`, 1)
+	run(b, "PutItem", `{"TableName":"claims","Item":{"pk":{"S":"event-%d"},"token":{"S":"0123456789abcdef"},
+		"lease":{"N":"1790000000000"},"ttl":{"N":"1790000000"}},
+		"ConditionExpression":"attribute_not_exists(pk)","ReturnValuesOnConditionCheckFailure":"ALL_OLD"}`, 1)
 }
 
 func BenchmarkAdd(b *testing.B) {
-	run(b, "UpdateItem", `{"TableName":"counts","Key":{"pk":{"S":"flights|all"},"sk":{"S":"1h|1790000000|3"}},"UpdateExpression":"ADD n :d SET #t = :t",`+
-		`"ExpressionAttributeNames":{"#t":"ttl"},"ExpressionAttributeValues":{":d":{"N":"1"},":t":{"N":"1790000000"}}}`, 1)
+	run(b, "UpdateItem", `{"TableName":"counts","Key":{"pk":{"S":"flights|all"},"sk":{"S":"1h|1790000000|3"}},
+		"UpdateExpression":"ADD n :d SET #t = :t","ExpressionAttributeNames":{"#t":"ttl"},
+		"ExpressionAttributeValues":{":d":{"N":"1"},":t":{"N":"1790000000"}}}`, 1)
 }
 
 func BenchmarkTransactionOf25Adds(b *testing.B) {
-	items := []string{`{"Put":{"TableName":"claims","Item":{"pk":{"S":"commit-%d"},"state":{"S":"committed"}},"ConditionExpression":"attribute_not_exists(pk)"}}`}
+	items := []string{`{"Put":{"TableName":"claims","Item":{"pk":{"S":"commit-%d"},"state":{"S":"committed"}},
+		"ConditionExpression":"attribute_not_exists(pk)"}}`}
 	for i := range 24 {
-		items = append(items, fmt.Sprintf(`{"Update":{"TableName":"counts","Key":{"pk":{"S":"flights|route/%d"},"sk":{"S":"all|0|0"}},"UpdateExpression":`+
-			`"ADD n :d","ExpressionAttributeValues":{":d":{"N":"%d"}}}}`, i, i))
+		items = append(items, fmt.Sprintf(`{"Update":{"TableName":"counts",
+			"Key":{"pk":{"S":"flights|route/%d"},"sk":{"S":"all|0|0"}},"UpdateExpression":"ADD n :d",
+			"ExpressionAttributeValues":{":d":{"N":"%d"}}}}`, i, i))
 	}
 	run(b, "TransactWriteItems", `{"ClientRequestToken":"t-%d","TransactItems":[`+strings.Join(items, ",")+`]}`, 25)
 }
@@ -65,8 +72,9 @@ func BenchmarkTransactionOf25Adds(b *testing.B) {
 func BenchmarkBatchOf25Inserts(b *testing.B) {
 	var statements []string
 	for i := range 25 {
-		statements = append(statements, fmt.Sprintf(`{"Statement":"INSERT INTO \"claims\" VALUE {'pk':?,'token':?,'lease':?,'ttl':?}","Parameters":`+
-			`[{"S":"event-%%d-%d"},{"S":"0123456789abcdef"},{"N":"1790000000000"},{"N":"1790000000"}]}`, i))
+		statements = append(statements, fmt.Sprintf(`{
+			"Statement":"INSERT INTO \"claims\" VALUE {'pk':?,'token':?,'lease':?,'ttl':?}",
+			"Parameters":[{"S":"event-%%d-%d"},{"S":"0123456789abcdef"},{"N":"1790000000000"},{"N":"1790000000"}]}`, i))
 	}
 	run(b, "BatchExecuteStatement", `{"Statements":[`+strings.Join(statements, ",")+`]}`, 25)
 }
@@ -75,10 +83,12 @@ func BenchmarkBatchOf25Inserts(b *testing.B) {
 func BenchmarkQueryAmong100000(b *testing.B) {
 	serve := handler(b)
 	for i := range 100000 {
-		serve("PutItem", fmt.Sprintf(`{"TableName":"counts","Item":{"pk":{"S":"p%d"},"sk":{"S":"s%d"},"n":{"N":"1"}}}`, i%10000, i/10000))
+		item := fmt.Sprintf(`{"pk":{"S":"p%d"},"sk":{"S":"s%d"},"n":{"N":"1"}}`, i%10000, i/10000)
+		serve("PutItem", `{"TableName":"counts","Item":`+item+`}`)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		serve("Query", `{"TableName":"counts","KeyConditionExpression":"pk = :p","ExpressionAttributeValues":{":p":{"S":"p77"}}}`)
+		serve("Query", `{"TableName":"counts","KeyConditionExpression":"pk = :p",
+			"ExpressionAttributeValues":{":p":{"S":"p77"}}}`)
 	}
 }

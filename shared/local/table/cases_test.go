@@ -36,8 +36,8 @@ type testCase struct {
 	Steps []step
 }
 
-// step is one call. In its input and its answer {repeat: n} stands for a text of n letters, and {each: n, of: x} for a list
-// of n copies of x with %d replaced by 0, 1, ...
+// step is one call. In its input and its answer {repeat: n} stands for a text of n letters, and {each: n, of: x} for a
+// list of n copies of x with %d replaced by 0, 1, ...
 type step struct {
 	Want      map[string]any // members of the answer or of the error, each in full; null: absent
 	Error     string         // code
@@ -55,8 +55,8 @@ type implementation struct {
 	lacks   map[string]string         // file/case, or a whole file, to the reason why it does not pass
 }
 
-// runCases runs every case, those that the implementation lacks by name included: one that passes after all must leave the
-// list.
+// runCases runs every case, those that the implementation lacks by name included: one that passes after all must leave
+// the list.
 func runCases(t *testing.T, on implementation) {
 	files, err := filepath.Glob("testdata/cases/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -99,7 +99,7 @@ func runOne(t *testing.T, on implementation, c testCase, lacks string) {
 
 // playCase returns what differs from the case.
 func playCase(ctx context.Context, on implementation, c testCase) []string {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	if c.Tables == nil {
 		c.Tables = map[string]string{"T": "pk S, sk S"}
@@ -147,7 +147,8 @@ func awaitTable(ctx context.Context, c *dynamodb.Client, name string) error {
 	quick := func(o *dynamodb.TableExistsWaiterOptions) {
 		o.MinDelay, o.MaxDelay = time.Millisecond, 20*time.Millisecond
 	}
-	return dynamodb.NewTableExistsWaiter(c, quick).Wait(ctx, &dynamodb.DescribeTableInput{TableName: &name}, 10*time.Second)
+	w := dynamodb.NewTableExistsWaiter(c, quick)
+	return w.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &name}, 10*time.Second)
 }
 
 // playStep makes one call and returns what is wrong with the answer.
@@ -244,10 +245,13 @@ func expand(v any) any {
 
 // toJSON writes answers of the SDK as the wire has them.
 func toJSON(v any) string {
-	text, err := json.Marshal(v, json.Deterministic(true), json.FormatNilMapAsNull(true), json.FormatNilSliceAsNull(true), json.WithMarshalers(json.JoinMarshalers(
-		json.MarshalToFunc(writeValue),
-		json.MarshalToFunc(func(enc *jsontext.Encoder, _ middleware.Metadata) error { return enc.WriteToken(jsontext.Null) }),
-	)))
+	text, err := json.Marshal(v, json.Deterministic(true), json.FormatNilMapAsNull(true), json.FormatNilSliceAsNull(true),
+		json.WithMarshalers(json.JoinMarshalers(
+			json.MarshalToFunc(writeValue),
+			json.MarshalToFunc(func(enc *jsontext.Encoder, _ middleware.Metadata) error {
+				return enc.WriteToken(jsontext.Null)
+			}),
+		)))
 	if err != nil {
 		return fmt.Sprintf("%q", err)
 	}

@@ -35,7 +35,8 @@ func newTable(q *tableDefinition) (*table, error) {
 		t.indexes = append(t.indexes, i)
 	}
 	if len(t.indexes) > 20 {
-		return nil, invalid("One or more parameter values were invalid: GlobalSecondaryIndex count exceeds the per-table limit of 20")
+		return nil, invalid("One or more parameter values were invalid: " +
+			"GlobalSecondaryIndex count exceeds the per-table limit of 20")
 	}
 	if len(used) != len(kinds) {
 		return nil, invalid("One or more parameter values were invalid: Number of attributes in KeySchema does not exactly " +
@@ -59,8 +60,8 @@ func (q *tableDefinition) checkBilling() error {
 	for _, t := range wishes {
 		switch {
 		case perRequest && t != nil:
-			return invalid("One or more parameter values were invalid: Neither ReadCapacityUnits nor WriteCapacityUnits can be " +
-				"specified when BillingMode is PAY_PER_REQUEST")
+			return invalid("One or more parameter values were invalid: " +
+				"Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
 		case !perRequest && t == nil:
 			return invalid("One or more parameter values were invalid: ReadCapacityUnits and WriteCapacityUnits must both be " +
 				"specified when BillingMode is PROVISIONED")
@@ -134,15 +135,17 @@ func newIndex(d *indexDefinition, table keys, kinds map[string]kind, used map[st
 	switch include := len(d.Projection.NonKeyAttributes) > 0; d.Projection.ProjectionType {
 	case "ALL", "KEYS_ONLY":
 		if include {
-			return nil, invalid("One or more parameter values were invalid: ProjectionType is %s, but NonKeyAttributes is specified",
-				d.Projection.ProjectionType)
+			return nil, invalid("One or more parameter values were invalid: "+
+				"ProjectionType is %s, but NonKeyAttributes is specified", d.Projection.ProjectionType)
 		}
 	case "INCLUDE":
 		if !include {
-			return nil, invalid("One or more parameter values were invalid: ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
+			return nil, invalid("One or more parameter values were invalid: " +
+				"ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
 		}
 	default:
-		return nil, invalid("One or more parameter values were invalid: Unknown ProjectionType: %q", d.Projection.ProjectionType)
+		return nil, invalid("One or more parameter values were invalid: Unknown ProjectionType: %q",
+			d.Projection.ProjectionType)
 	}
 	if d.Projection.ProjectionType != "ALL" {
 		var paths []path

@@ -160,18 +160,20 @@ func TestKey_PlacesKeepTheOrderOfValues(t *testing.T) {
 // FuzzExpression: no text panics, and what is accepted leaves an item that is one.
 func FuzzExpression(f *testing.F) {
 	for _, seed := range []string{
-		"a = :v", "a BETWEEN :v AND :w OR NOT (b IN (:v, c))", "attribute_exists(m.k[0].j) AND size(s) > :v", "((a))", "contains(s, :s)",
+		"a = :v", "a BETWEEN :v AND :w OR NOT (b IN (:v, c))", "attribute_exists(m.k[0].j) AND size(s) > :v",
+		"((a))", "contains(s, :s)",
 		"SET a = :v, m.k = if_not_exists(m.k, :v) + :w REMOVE l[0], x ADD n :v DELETE ss :ss", "SET l = list_append(l, :l)",
 		"SET l[9] = :v, l[3] = :w REMOVE l[1]", "a, m.k, l[0]", "#n.x", "a = ", "(", "SET", "m.k[", "begins_with(a, :s",
 	} {
 		f.Add(seed)
 	}
 	var item, values Item
-	if err := decode([]byte(`{"a":{"N":"1"},"b":{"S":"x"},"m":{"M":{"k":{"L":[{"M":{"j":{"N":"2"}}}]}}},"l":{"L":[{"N":"1"},{"S":"y"}]},
-		"s":{"S":"text"},"n":{"N":"5"},"ss":{"SS":["a","b"]}}`), &item); err != nil {
+	if err := decode([]byte(`{"a":{"N":"1"},"b":{"S":"x"},"m":{"M":{"k":{"L":[{"M":{"j":{"N":"2"}}}]}}},
+		"l":{"L":[{"N":"1"},{"S":"y"}]},"s":{"S":"text"},"n":{"N":"5"},"ss":{"SS":["a","b"]}}`), &item); err != nil {
 		f.Fatal(err)
 	}
-	if err := decode([]byte(`{":v":{"N":"1"},":w":{"N":"2"},":s":{"S":"te"},":ss":{"SS":["a"]},":l":{"L":[{"N":"3"}]}}`), &values); err != nil {
+	if err := decode([]byte(`{":v":{"N":"1"},":w":{"N":"2"},":s":{"S":"te"},":ss":{"SS":["a"]},
+		":l":{"L":[{"N":"3"}]}}`), &values); err != nil {
 		f.Fatal(err)
 	}
 	before, _ := json.Marshal(item)
@@ -204,8 +206,9 @@ func FuzzExpression(f *testing.F) {
 
 func FuzzInsert(f *testing.F) {
 	for _, seed := range []string{
-		`INSERT INTO "T" VALUE {'pk':?, 'n':1.5}`, `insert into T value {'a':[1,<<'x'>>,{'b':NULL}], 'c':TRUE}`, `INSERT INTO "T" VALUE {'pk':'it''s'}`,
-		`INSERT INTO "T`, `INSERT INTO "T" VALUE {'pk':`, `{`, `INSERT INTO "T" VALUE {'a':<<1,'x'>>}`, `INSERT INTO "T" VALUE {'a':?,'b':?}`,
+		`INSERT INTO "T" VALUE {'pk':?, 'n':1.5}`, `insert into T value {'a':[1,<<'x'>>,{'b':NULL}], 'c':TRUE}`,
+		`INSERT INTO "T" VALUE {'pk':'it''s'}`, `INSERT INTO "T`, `INSERT INTO "T" VALUE {'pk':`, `{`,
+		`INSERT INTO "T" VALUE {'a':<<1,'x'>>}`, `INSERT INTO "T" VALUE {'a':?,'b':?}`,
 	} {
 		f.Add(seed)
 	}

@@ -114,10 +114,11 @@ func (w *write) parse(c *conditional, update *string) error {
 	if w.action == actionPut && w.item.size() > maxItem {
 		return invalid("Item size has exceeded the maximum allowed size")
 	}
-	if err := enum("returnValuesOnConditionCheckFailure", c.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE"); err != nil {
+	onFailure := c.ReturnValuesOnConditionCheckFailure
+	if err := enum("returnValuesOnConditionCheckFailure", onFailure, "ALL_OLD", "NONE"); err != nil {
 		return err
 	}
-	w.reveal = c.ReturnValuesOnConditionCheckFailure == "ALL_OLD"
+	w.reveal = onFailure == "ALL_OLD"
 	p, err := newPlaceholders(c.ExpressionAttributeNames, c.ExpressionAttributeValues)
 	if err != nil {
 		return err

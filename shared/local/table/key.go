@@ -76,9 +76,7 @@ func (k keys) checkKey(key Item) error {
 func (k keys) checkSizes(item Item) error {
 	for _, a := range k.attributes() {
 		if a.kind != kindN && item[a.name].text == "" {
-			what := map[kind]string{kindS: "string", kindB: "binary"}[a.kind]
-			return invalid("One or more parameter values are not valid. "+
-				"The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", what, a.name)
+			return errEmptyKey(a)
 		}
 	}
 	if k.hash.kind != kindN && len(item[k.hash.name].text) > maxHashKey {
@@ -92,8 +90,13 @@ func (k keys) checkSizes(item Item) error {
 	return nil
 }
 
-// place is where an item with this key stands among the rows: partitions in the order of a hash, as DynamoDB scans them,
-// and in a partition by sort key.
+func errEmptyKey(a keyAttribute) error {
+	return invalid("One or more parameter values are not valid. "+
+		"The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", a.kind.word(), a.name)
+}
+
+// place is where an item with this key stands among the rows: partitions in the order of a hash, as DynamoDB scans
+// them, and in a partition by sort key.
 func (k keys) place(item Item) string {
 	place := partition(item[k.hash.name])
 	if k.sort.name != "" {

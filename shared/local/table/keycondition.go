@@ -55,8 +55,7 @@ func (a keyAttribute) checkTest(t keyTest) error {
 		case v.kind != a.kind:
 			return invalid("One or more parameter values were invalid: Condition parameter type does not match schema type")
 		case v.kind != kindN && v.text == "" && t.op != "begins_with":
-			return invalid("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an "+
-				"empty %s value. Key: %s", map[kind]string{kindS: "string", kindB: "binary"}[a.kind], a.name)
+			return errEmptyKey(a)
 		}
 	}
 	if t.op == "begins_with" && a.kind == kindN {
@@ -138,7 +137,8 @@ func badKeyOperator(op string) error {
 func addKeyTest(tests map[string]keyTest, op string, of operand, values ...operand) error {
 	at, isPath := of.(path)
 	if !isPath {
-		return invalid("Invalid condition in KeyConditionExpression: %s operator must have the key attribute as its first operand", op)
+		return invalid("Invalid condition in KeyConditionExpression: "+
+			"%s operator must have the key attribute as its first operand", op)
 	}
 	if len(at) > 1 {
 		return invalid("KeyConditionExpressions cannot have conditions on nested attributes")

@@ -19,8 +19,8 @@ type token struct {
 	start, end int
 }
 
-// scan splits an expression into tokens, the last of them tokenEnd. Where it meets a character that no expression holds, it
-// returns the tokens before it and false; the last token is then that character.
+// scan splits an expression into tokens, the last of them tokenEnd. Where it meets a character that no expression
+// holds, it returns the tokens before it and false; the last token is then that character.
 func scan(text string) ([]token, bool) {
 	tokens := make([]token, 0, len(text)/4+2)
 	for at := 0; ; {

@@ -56,8 +56,8 @@ type decimal struct {
 	point    int
 }
 
-// maxExponent bounds a written exponent, so that its sum with a place in the text cannot overflow. Any number of DynamoDB's
-// range can be written within it.
+// maxExponent bounds a written exponent, so that its sum with a place in the text cannot overflow. Any number of
+// DynamoDB's range can be written within it.
 const maxExponent = 1 << 24
 
 // scanDecimal reads [-]digits[.digits][(e|E)[+-]digits], with at least one digit before the exponent.
@@ -163,8 +163,8 @@ func (n number) compare(m number) int {
 	return strings.Compare(n.order(), m.order())
 }
 
-// order returns bytes that sort as the numbers do, no one of them a prefix of another: a sign, the magnitude, the digits
-// and an end mark; for a negative number the last three are complemented.
+// order returns bytes that sort as the numbers do, no one of them a prefix of another: a sign, the magnitude, the
+// digits and an end mark; for a negative number the last three are complemented.
 func (n number) order() string {
 	d := n.decimal()
 	if d.digits == "" {
@@ -185,8 +185,8 @@ func (n number) order() string {
 
 // size is the number's share of an item: a byte, one for each two significant digits before the point, one for each two
 // behind it, and one for a minus sign. AWS documents it roughly
-// (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html); that digits on the two
-// sides of the point do not share a byte is measured.
+// (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html); that digits on the
+// two sides of the point do not share a byte is measured.
 func (n number) size() int {
 	text, negative := strings.CutPrefix(string(n), "-")
 	whole, fraction, _ := strings.Cut(text, ".")

@@ -50,8 +50,8 @@ func TestNumber_EqualValuesHaveEqualTexts(t *testing.T) {
 		zeros := rapid.IntRange(0, 20).Draw(t, "zeros")
 		want, _ := parseNumber(whole)
 		for _, spelling := range []string{
-			whole + "." + strings.Repeat("0", zeros), whole + "e0", whole + strings.Repeat("0", zeros) + fmt.Sprintf("E-%d", zeros),
-			strings.Replace(whole, "-", "-000", 1),
+			whole + "." + strings.Repeat("0", zeros), whole + "e0",
+			whole + strings.Repeat("0", zeros) + fmt.Sprintf("E-%d", zeros), strings.Replace(whole, "-", "-000", 1),
 		} {
 			if got, err := parseNumber(spelling); err != nil || got != want {
 				t.Fatalf("%s: %s, %v; want %s", spelling, got, err, want)
@@ -111,9 +111,9 @@ func TestNumber_LimitsAndOnePast(t *testing.T) {
 // The figures were measured at AWS to the byte, by items of exactly 400 KB.
 func TestNumber_Sizes(t *testing.T) {
 	for text, want := range map[string]int{
-		"0": 1, "-0": 1, "1": 2, "12": 2, "123": 3, "1234": 3, "12345678901234567890123456789012345678": 20, "0042": 2, "100": 2,
-		"1010": 3, "0.0000001": 2, "1E125": 2, "1E-100": 2, "1.5": 3, "15": 2, "1.200": 3, "1.234": 4, "3.14159": 5, "123456": 4,
-		"100.5": 4, "0.15": 2, "-42": 3,
+		"0": 1, "-0": 1, "1": 2, "12": 2, "123": 3, "1234": 3, "12345678901234567890123456789012345678": 20, "0042": 2,
+		"100": 2, "1010": 3, "0.0000001": 2, "1E125": 2, "1E-100": 2, "1.5": 3, "15": 2, "1.200": 3, "1.234": 4,
+		"3.14159": 5, "123456": 4, "100.5": 4, "0.15": 2, "-42": 3,
 	} {
 		n, err := parseNumber(text)
 		if err != nil || n.size() != want {
@@ -123,7 +123,8 @@ func TestNumber_Sizes(t *testing.T) {
 }
 
 func FuzzNumber(f *testing.F) {
-	for _, seed := range []string{"0", "-1", "1.0", "1e3", ".5", "5.", "e", "1e", "--1", "+1", "1E+126", "00", "", "9e-130", "1e9999999999"} {
+	for _, seed := range []string{"0", "-1", "1.0", "1e3", ".5", "5.", "e", "1e", "--1", "+1", "1E+126", "00", "",
+		"9e-130", "1e9999999999"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

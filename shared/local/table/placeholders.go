@@ -8,8 +8,8 @@ import (
 	"abacus/shared/local/wire"
 )
 
-// placeholders are the names and values that a request's expressions refer to. All expressions of a request share them, and
-// each must be used by one of them at least.
+// placeholders are the names and values that a request's expressions refer to. All expressions of a request share them,
+// and each must be used by one of them at least.
 type placeholders struct {
 	names       map[string]string
 	values      Item

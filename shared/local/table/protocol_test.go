@@ -17,6 +17,9 @@ func post(t *testing.T, url, operation, body string) (status int, answer string)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(operation, ".") {
+		operation = "DynamoDB_20120810." + operation
+	}
 	req.Header.Set("X-Amz-Target", operation)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -36,46 +39,49 @@ func TestProtocol_NothingUnknownIsIgnored(t *testing.T) {
 	defer server.Close()
 	const create = `{"TableName":"tab","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"pk",` +
 		`"AttributeType":"S"}],"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}]}`
-	if status, answer := post(t, server.URL, "DynamoDB_20120810.CreateTable", create); status != 200 {
+	if status, answer := post(t, server.URL, "CreateTable", create); status != 200 {
 		t.Fatal(answer)
 	}
+	streams := strings.Replace(create, `"tab"`, `"bat","StreamSpecification":{"StreamEnabled":true}`, 1)
+	const validation, serialization = "ValidationException", "SerializationException"
+	put := func(attribute string) string { return `{"TableName":"tab","Item":{"pk":{"S":"a"},` + attribute + `}}` }
 	for name, c := range map[string]struct{ operation, body, want string }{
-		"operation":         {"DynamoDB_20120810.RestoreTableFromBackup", `{}`, "UnknownOperationException"},
-		"service":           {"DynamoDBStreams_20120810.GetItem", `{}`, "UnknownOperationException"},
-		"member":            {"DynamoDB_20120810.GetItem", `{"TableName":"tab","Key":{"pk":{"S":"a"}},"Consistent":true}`, "ValidationException"},
-		"member's case":     {"DynamoDB_20120810.GetItem", `{"TableName":"tab","Key":{"pk":{"S":"a"}},"consistentRead":true}`, "ValidationException"},
-		"legacy member":     {"DynamoDB_20120810.PutItem", `{"TableName":"tab","Item":{"pk":{"S":"a"}},"Expected":{}}`, "ValidationException"},
-		"nested member":     {"DynamoDB_20120810.TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"tab","Item":{"pk":{"S":"a"}},"X":1}}]}`, "ValidationException"},
-		"member twice":      {"DynamoDB_20120810.GetItem", `{"TableName":"tab","TableName":"tab","Key":{"pk":{"S":"a"}}}`, "SerializationException"},
-		"attribute twice":   {"DynamoDB_20120810.PutItem", `{"TableName":"tab","Item":{"pk":{"S":"a"},"pk":{"S":"b"}}}`, "SerializationException"},
-		"kind":              {"DynamoDB_20120810.PutItem", `{"TableName":"tab","Item":{"pk":{"S":"a"},"x":{"Q":"1"}}}`, "SerializationException"},
-		"two kinds":         {"DynamoDB_20120810.PutItem", `{"TableName":"tab","Item":{"pk":{"S":"a"},"x":{"S":"1","N":"1"}}}`, "ValidationException"},
-		"no kind":           {"DynamoDB_20120810.PutItem", `{"TableName":"tab","Item":{"pk":{"S":"a"},"x":{}}}`, "ValidationException"},
-		"bare number":       {"DynamoDB_20120810.PutItem", `{"TableName":"tab","Item":{"pk":{"S":"a"},"x":{"N":1}}}`, "SerializationException"},
-		"bare value":        {"DynamoDB_20120810.PutItem", `{"TableName":"tab","Item":{"pk":"a"}}`, "SerializationException"},
-		"set of numbers":    {"DynamoDB_20120810.PutItem", `{"TableName":"tab","Item":{"pk":{"S":"a"},"x":{"NS":[1]}}}`, "SerializationException"},
-		"list of bare":      {"DynamoDB_20120810.PutItem", `{"TableName":"tab","Item":{"pk":{"S":"a"},"x":{"L":["1"]}}}`, "SerializationException"},
-		"boolean text":      {"DynamoDB_20120810.PutItem", `{"TableName":"tab","Item":{"pk":{"S":"a"},"x":{"BOOL":"true"}}}`, "SerializationException"},
-		"base64":            {"DynamoDB_20120810.PutItem", `{"TableName":"tab","Item":{"pk":{"S":"a"},"x":{"B":"?"}}}`, "SerializationException"},
-		"not JSON":          {"DynamoDB_20120810.PutItem", `{"TableName":`, "SerializationException"},
-		"more than JSON":    {"DynamoDB_20120810.ListTables", `{} {}`, "SerializationException"},
-		"not UTF-8":         {"DynamoDB_20120810.PutItem", "{\"TableName\":\"tab\",\"Item\":{\"pk\":{\"S\":\"\xff\"}}}", "SerializationException"},
-		"no table":          {"DynamoDB_20120810.GetItem", `{"Key":{"pk":{"S":"a"}}}`, "ValidationException"},
-		"no item":           {"DynamoDB_20120810.PutItem", `{"TableName":"tab"}`, "ValidationException"},
-		"no key":            {"DynamoDB_20120810.GetItem", `{"TableName":"tab"}`, "ValidationException"},
-		"streams":           {"DynamoDB_20120810.CreateTable", strings.Replace(create, `"tab"`, `"bat","StreamSpecification":{"StreamEnabled":true}`, 1), "ValidationException"},
-		"empty name":        {"DynamoDB_20120810.PutItem", `{"TableName":"tab","Item":{"pk":{"S":"a"},"":{"S":"1"}}}`, "ValidationException"},
-		"statement":         {"DynamoDB_20120810.ExecuteStatement", `{"Statement":"SELECT * FROM tab"}`, "ValidationException"},
-		"batch write of no": {"DynamoDB_20120810.BatchWriteItem", `{"RequestItems":{"tab":[]}}`, "ValidationException"},
-		"batch get of no":   {"DynamoDB_20120810.BatchGetItem", `{"RequestItems":{"tab":{"Keys":[]}}}`, "ValidationException"},
-		"TTL of no":         {"DynamoDB_20120810.UpdateTimeToLive", `{"TableName":"tab","TimeToLiveSpecification":{"AttributeName":"ttl"}}`, "ValidationException"},
+		"operation":         {"RestoreTableFromBackup", `{}`, "UnknownOperationException"},
+		"service":           {"Streams.GetItem", `{}`, "UnknownOperationException"},
+		"member":            {"GetItem", `{"TableName":"tab","Key":{"pk":{"S":"a"}},"Consistent":true}`, validation},
+		"member's case":     {"GetItem", `{"TableName":"tab","Key":{"pk":{"S":"a"}},"consistentRead":true}`, validation},
+		"legacy member":     {"PutItem", `{"TableName":"tab","Item":{"pk":{"S":"a"}},"Expected":{}}`, validation},
+		"nested member":     {"TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"tab","X":1}}]}`, validation},
+		"member twice":      {"GetItem", `{"TableName":"tab","TableName":"tab","Key":{"pk":{"S":"a"}}}`, serialization},
+		"attribute twice":   {"PutItem", put(`"pk":{"S":"b"}`), serialization},
+		"kind":              {"PutItem", put(`"x":{"Q":"1"}`), serialization},
+		"two kinds":         {"PutItem", put(`"x":{"S":"1","N":"1"}`), validation},
+		"no kind":           {"PutItem", put(`"x":{}`), validation},
+		"bare number":       {"PutItem", put(`"x":{"N":1}`), serialization},
+		"bare value":        {"PutItem", `{"TableName":"tab","Item":{"pk":"a"}}`, serialization},
+		"set of numbers":    {"PutItem", put(`"x":{"NS":[1]}`), serialization},
+		"list of bare":      {"PutItem", put(`"x":{"L":["1"]}`), serialization},
+		"boolean text":      {"PutItem", put(`"x":{"BOOL":"true"}`), serialization},
+		"base64":            {"PutItem", put(`"x":{"B":"?"}`), serialization},
+		"not JSON":          {"PutItem", `{"TableName":`, serialization},
+		"more than JSON":    {"ListTables", `{} {}`, serialization},
+		"not UTF-8":         {"PutItem", "{\"TableName\":\"tab\",\"Item\":{\"pk\":{\"S\":\"\xff\"}}}", serialization},
+		"no table":          {"GetItem", `{"Key":{"pk":{"S":"a"}}}`, validation},
+		"no item":           {"PutItem", `{"TableName":"tab"}`, validation},
+		"no key":            {"GetItem", `{"TableName":"tab"}`, validation},
+		"streams":           {"CreateTable", streams, validation},
+		"empty name":        {"PutItem", put(`"":{"S":"1"}`), validation},
+		"statement":         {"ExecuteStatement", `{"Statement":"SELECT * FROM tab"}`, validation},
+		"batch write of no": {"BatchWriteItem", `{"RequestItems":{"tab":[]}}`, validation},
+		"batch get of no":   {"BatchGetItem", `{"RequestItems":{"tab":{"Keys":[]}}}`, validation},
+		"TTL of no":         {"UpdateTimeToLive", `{"TableName":"tab","TimeToLiveSpecification":{}}`, validation},
 	} {
 		status, answer := post(t, server.URL, c.operation, c.body)
 		if status != 400 || !strings.Contains(answer, "#"+c.want) {
 			t.Errorf("unknown %s: %d %s, want %s", name, status, answer, c.want)
 		}
 	}
-	if _, answer := post(t, server.URL, "DynamoDB_20120810.Scan", `{"TableName":"tab"}`); !strings.Contains(answer, `"Count":0`) {
+	if _, answer := post(t, server.URL, "Scan", `{"TableName":"tab"}`); !strings.Contains(answer, `"Count":0`) {
 		t.Errorf("a refused request left something behind: %s", answer)
 	}
 }
@@ -85,8 +91,8 @@ func TestProtocol_EachInstanceHasItsOwnTables(t *testing.T) {
 	_, two := start(t, table.Config{})
 	makeTable(t, one, "same-name", false)
 	makeTable(t, two, "same-name", false)
-	put(t, one, "same-name", attrs{"pk": str("a")})
-	if got := get(t, two, "same-name", attrs{"pk": str("a")}); got != nil {
+	put(t, one, "same-name", keyed("a"))
+	if got := get(t, two, "same-name", keyed("a")); got != nil {
 		t.Errorf("the other instance has %v", got)
 	}
 }

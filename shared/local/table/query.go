@@ -81,7 +81,8 @@ func (s *Service) query(_ context.Context, q *queryRequest) (*pageAnswer, error)
 	}
 	for _, a := range v.keys.attributes() {
 		if q.filters[a.name] {
-			return nil, invalid("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", a.name)
+			return nil, invalid("Filter Expression can only contain non-primary key attributes: "+
+				"Primary key attribute: %s", a.name)
 		}
 	}
 	if start := q.ExclusiveStartKey; start != nil && !start[v.keys.hash.name].equal(within.hash) {
@@ -140,7 +141,8 @@ func (q *paging) check() (*placeholders, error) {
 	if err := enum("returnConsumedCapacity", q.ReturnConsumedCapacity, "INDEXES", "TOTAL", "NONE"); err != nil {
 		return nil, err
 	}
-	if err := enum("select", q.Select, "SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES"); err != nil {
+	err := enum("select", q.Select, "SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES")
+	if err != nil {
 		return nil, err
 	}
 	if q.Limit != nil && *q.Limit < 1 {
@@ -151,7 +153,8 @@ func (q *paging) check() (*placeholders, error) {
 	case specific && q.Select != "" && q.Select != "SPECIFIC_ATTRIBUTES":
 		return nil, invalid("Cannot specify the ProjectionExpression when choosing to get %s", q.Select)
 	case !specific && q.Select == "SPECIFIC_ATTRIBUTES":
-		return nil, invalid("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
+		return nil, invalid("Must specify the AttributesToGet or ProjectionExpression " +
+			"when choosing to get SPECIFIC_ATTRIBUTES")
 	}
 	p, err := newPlaceholders(q.ExpressionAttributeNames, q.ExpressionAttributeValues)
 	if err != nil {
@@ -263,8 +266,8 @@ func (s *Service) page(q *paging, v view, within span) (*pageAnswer, error) {
 	return answer, nil
 }
 
-// fill takes rows up to the page's limits, and returns how many bytes it looked at. The row that reaches the size limit is
-// still the page's.
+// fill takes rows up to the page's limits, and returns how many bytes it looked at. The row that reaches the size limit
+// is still the page's.
 func (a *pageAnswer) fill(q *paging, v view, rows iter.Seq[row]) int {
 	size := 0
 	for w := range rows {

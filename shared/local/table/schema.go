@@ -198,8 +198,8 @@ func (s *Service) listTables(_ context.Context, q *listRequest) (*listAnswer, er
 	return answer, nil
 }
 
-// checkName refuses the name of a table or an index that is not 3 to 255 letters, digits, '_', '-' or '.'. A table's ARN, which
-// DynamoDB takes in place of its name, is not a name here.
+// checkName refuses the name of a table or an index that is not 3 to 255 letters, digits, '_', '-' or '.'. A table's
+// ARN, which DynamoDB takes in place of its name, is not a name here.
 func checkName(member, name string) error {
 	if len(name) < 3 || len(name) > 255 {
 		return invalid("%s must be at least 3 characters long and at most 255 characters long", member)

@@ -40,8 +40,9 @@ type Part struct {
 	Key       Item
 }
 
-// PartFault says how one part of a batch goes wrong. The zero value is a healthy one. In BatchGetItem and BatchWriteItem any
-// error makes the part unprocessed; in BatchExecuteStatement its code, less "Exception", becomes the statement's.
+// PartFault says how one part of a batch goes wrong. The zero value is a healthy one. In BatchGetItem and
+// BatchWriteItem any error makes the part unprocessed; in BatchExecuteStatement its code, less "Exception", becomes the
+// statement's.
 type PartFault struct {
 	Before *wire.Error // instead of applying the part
 	After  *wire.Error // after applying it
@@ -55,8 +56,8 @@ type Change struct {
 	Expired  bool // the item was deleted because its TTL had passed
 }
 
-// Service is one stand-in with its own tables: an http.Handler for the DynamoDB operations that Abacus uses. Its embedded
-// wire.Service has the fault switch of whole calls.
+// Service is one stand-in with its own tables: an http.Handler for the DynamoDB operations that Abacus uses. Its
+// embedded wire.Service has the fault switch of whole calls.
 type Service struct {
 	wire.Service
 	config Config

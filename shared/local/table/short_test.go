@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// short is the shorthand of steps on the one item of table T with the key pk "a", sk "b". In its attributes a text stands
-// for an S, a whole number for an N, and so on; {N: "1.0"} and the like stay as they are.
+// short is the shorthand of steps on the one item of table T with the key pk "a", sk "b". In its attributes a text
+// stands for an S, a whole number for an N, and so on; {N: "1.0"} and the like stay as they are.
 type short struct {
 	Put    map[string]any    `yaml:"put"` // PutItem, the key added
 	If     string            `yaml:"if"`  // a condition on the item: it holds, unless Holds is false or there is an error
@@ -30,12 +30,12 @@ func (s step) long() step {
 	}
 	switch {
 	case s.Put != nil:
-		input["Item"] = keyed(s.Put)
+		input["Item"] = withKey(s.Put)
 		s.Call = map[string]any{"PutItem": input}
 	case s.Now != nil:
 		input["Key"], input["ConsistentRead"] = caseKey, true
 		s.Call = map[string]any{"GetItem": input}
-		s.Want = map[string]any{"Item": keyed(s.Now)}
+		s.Want = map[string]any{"Item": withKey(s.Now)}
 	case s.If != "" || s.Do != "":
 		input["Key"] = caseKey
 		s.Call = map[string]any{"UpdateItem": input}
@@ -47,7 +47,7 @@ func (s step) long() step {
 			input["UpdateExpression"], input["ReturnValues"] = s.Do, "ALL_NEW"
 		}
 		if s.Do != "" && s.Want != nil {
-			s.Want = map[string]any{"Attributes": keyed(s.Want)}
+			s.Want = map[string]any{"Attributes": withKey(s.Want)}
 		}
 		if s.Holds != nil && !*s.Holds {
 			s.Error = "ConditionalCheckFailedException"
@@ -56,7 +56,7 @@ func (s step) long() step {
 	return s
 }
 
-func keyed(short map[string]any) map[string]any {
+func withKey(short map[string]any) map[string]any {
 	item := attributes(short)
 	maps.Copy(item, caseKey)
 	return item

@@ -60,7 +60,8 @@ func (i *index) place(item Item, tablePlace string) string {
 	return i.keys.place(item) + tablePlace
 }
 
-// checkItem refuses an item whose attributes cannot be the index's key. An item that lacks them is just not in the index.
+// checkItem refuses an item whose attributes cannot be the index's key. An item that lacks them is just not in the
+// index.
 func (i *index) checkItem(item Item) error {
 	for _, a := range i.keys.attributes() {
 		v, found := item[a.name]
@@ -72,7 +73,7 @@ func (i *index) checkItem(item Item) error {
 		case a.kind != kindN && v.text == "":
 			return invalid("One or more parameter values are not valid. A value specified for a secondary index key is not "+
 				"supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s",
-				map[kind]string{kindS: "string", kindB: "binary"}[a.kind], i.name, a.name)
+				a.kind.word(), i.name, a.name)
 		case a == i.keys.hash && a.kind != kindN && len(v.text) > maxHashKey,
 			a == i.keys.sort && a.kind != kindN && len(v.text) > maxSortKey:
 			return invalid("One or more parameter values were invalid: "+

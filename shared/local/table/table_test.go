@@ -36,17 +36,19 @@ func start(t testing.TB, config table.Config) (*table.Service, *dynamodb.Client)
 
 type attrs = map[string]types.AttributeValue
 
+// tab is the name of a table that most tests use.
+var tab = aws.String("tab")
+
+// keyed returns an item of nothing but its hash key.
+func keyed(pk string) attrs { return attrs{"pk": str(pk)} }
+
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 func num(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 
 // makeTable creates a table with a hash key pk and, if sorted, a sort key sk, both texts.
 func makeTable(t testing.TB, c *dynamodb.Client, name string, sorted bool) {
 	t.Helper()
-	in := &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: "S"}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: "HASH"}},
-	}
+	in := simpleTable(name)
 	if sorted {
 		in.AttributeDefinitions = append(in.AttributeDefinitions,
 			types.AttributeDefinition{AttributeName: aws.String("sk"), AttributeType: "S"})
@@ -70,7 +72,8 @@ func put(t testing.TB, c *dynamodb.Client, name string, item attrs) {
 
 func get(t testing.TB, c *dynamodb.Client, name string, key attrs) attrs {
 	t.Helper()
-	out, err := c.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: &name, Key: key, ConsistentRead: aws.Bool(true)})
+	in := &dynamodb.GetItemInput{TableName: &name, Key: key, ConsistentRead: aws.Bool(true)}
+	out, err := c.GetItem(context.Background(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +87,15 @@ func numberIn(item attrs, name string) string {
 		return ""
 	}
 	return n.Value
+}
+
+// textIn returns the text of an attribute, or "" if it is none.
+func textIn(item attrs, name string) string {
+	s, _ := item[name].(*types.AttributeValueMemberS)
+	if s == nil {
+		return ""
+	}
+	return s.Value
 }
 
 // codeOf returns the code of a service's error.
@@ -100,7 +112,7 @@ func codeOf(err error) string {
 
 // addTo is an update that adds to n of the item with this pk.
 func addTo(name, pk, delta string) *types.Update {
-	return &types.Update{TableName: &name, Key: attrs{"pk": str(pk)}, UpdateExpression: aws.String("ADD n :d"),
+	return &types.Update{TableName: &name, Key: keyed(pk), UpdateExpression: aws.String("ADD n :d"),
 		ExpressionAttributeValues: attrs{":d": num(delta)}}
 }
 

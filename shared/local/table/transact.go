@@ -55,8 +55,8 @@ func (t *transactItem) write() (*write, error) {
 	var w *write
 	var c *conditional
 	var update *string
-	if t.Put != nil {
-		members, w, c = members+1, &write{action: actionPut, tableName: t.Put.TableName, item: t.Put.Item}, &t.Put.conditional
+	if p := t.Put; p != nil {
+		members, w, c = members+1, &write{action: actionPut, tableName: p.TableName, item: p.Item}, &p.conditional
 	}
 	if u := t.Update; u != nil {
 		members, w, c = members+1, &write{action: actionUpdate, tableName: u.TableName, item: u.Key}, &u.conditional
@@ -64,11 +64,11 @@ func (t *transactItem) write() (*write, error) {
 			return nil, invalid("The parameter 'UpdateExpression' is required but was not present in the request")
 		}
 	}
-	if t.Delete != nil {
-		members, w, c = members+1, &write{action: actionDelete, tableName: t.Delete.TableName, item: t.Delete.Key}, &t.Delete.conditional
+	if d := t.Delete; d != nil {
+		members, w, c = members+1, &write{action: actionDelete, tableName: d.TableName, item: d.Key}, &d.conditional
 	}
-	if check := t.ConditionCheck; check != nil {
-		members, w, c = members+1, &write{action: actionCheck, tableName: check.TableName, item: check.Key}, &check.conditional
+	if k := t.ConditionCheck; k != nil {
+		members, w, c = members+1, &write{action: actionCheck, tableName: k.TableName, item: k.Key}, &k.conditional
 		if c.ConditionExpression == nil {
 			return nil, invalid("The parameter 'ConditionExpression' is required but was not present in the request")
 		}
@@ -107,7 +107,7 @@ func (q *transactRequest) writes() ([]*write, error) {
 	if err := checkLength("transactItems", q.TransactItems, maxActions); err != nil {
 		return nil, err
 	}
-	want := answering{ReturnConsumedCapacity: q.ReturnConsumedCapacity, ReturnItemCollectionMetrics: q.ReturnItemCollectionMetrics}
+	want := answering{"", q.ReturnConsumedCapacity, q.ReturnItemCollectionMetrics}
 	if err := want.check(); err != nil {
 		return nil, err
 	}
@@ -175,7 +175,8 @@ func (s *Service) transact(ctx context.Context, writes []*write) (bill, error) {
 	return b, nil
 }
 
-// check cancels a transaction that meets another or whose actions cannot all be done, and notes in each write what it does.
+// check cancels a transaction that meets another or whose actions cannot all be done, and notes in each write what it
+// does.
 func (s *Service) check(writes []*write) error {
 	reasons := make([]reason, len(writes))
 	b := make(bill)
@@ -227,8 +228,8 @@ func reasonOf(err error) reason {
 	return reason{Code: "InternalServerError", Message: err.Error()}
 }
 
-// Canceled returns the TransactionCanceledException whose reasons, in the order of the request's actions, have these codes:
-// what a Fault answers to cancel a transaction.
+// Canceled returns the TransactionCanceledException whose reasons, in the order of the request's actions, have these
+// codes: what a Fault answers to cancel a transaction.
 func Canceled(codes ...string) *wire.Error {
 	reasons := make([]reason, len(codes))
 	for n, code := range codes {

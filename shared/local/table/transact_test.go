@@ -33,34 +33,37 @@ func TestConflict_WhatMeetsAHeldItem(t *testing.T) {
 	go func() { first <- transact(c, "", addTo("tab", "hot", "10"), addTo("tab", "cold", "10")) }()
 	<-held
 
-	ctx := t.Context()
-	hot := attrs{"pk": str("hot")}
-	if err := transact(c, "", addTo("tab", "other", "1"), addTo("tab", "hot", "1")); reasonsOf(err) != "None TransactionConflict" {
+	hot := keyed("hot")
+	err := transact(c, "", addTo("tab", "other", "1"), addTo("tab", "hot", "1"))
+	if reasonsOf(err) != "None TransactionConflict" {
 		t.Errorf("another transaction: %v", err)
 	}
 	if code := codeOf(update(c, addTo("tab", "hot", "1"))); code != "TransactionConflictException" {
 		t.Errorf("UpdateItem: %s", code)
 	}
-	_, err := c.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("tab"), Item: hot})
+	_, err = c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: tab, Item: hot})
 	if codeOf(err) != "TransactionConflictException" {
 		t.Errorf("PutItem: %v", err)
 	}
-	_, err = c.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("tab"), Key: hot})
+	_, err = c.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: tab, Key: hot})
 	if codeOf(err) != "TransactionConflictException" {
 		t.Errorf("DeleteItem: %v", err)
 	}
-	_, err = c.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{
-		{Get: &types.Get{TableName: aws.String("tab"), Key: hot}}}})
+	_, err = c.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{
+		{Get: &types.Get{TableName: tab, Key: hot}}}})
 	if reasonsOf(err) != "TransactionConflict" {
 		t.Errorf("TransactGetItems: %v", err)
 	}
-	batch, err := c.BatchExecuteStatement(ctx, &dynamodb.BatchExecuteStatementInput{Statements: []types.BatchStatementRequest{
-		{Statement: aws.String(`INSERT INTO "tab" VALUE {'pk':'cold'}`)}}})
+	insert := types.BatchStatementRequest{Statement: aws.String(`INSERT INTO "tab" VALUE {'pk':'cold'}`)}
+	batch, err := c.BatchExecuteStatement(t.Context(), &dynamodb.BatchExecuteStatementInput{
+		Statements: []types.BatchStatementRequest{insert}})
 	if err != nil || batch.Responses[0].Error == nil || batch.Responses[0].Error.Code != "TransactionConflict" {
 		t.Errorf("INSERT: %v", err)
 	}
-	written, err := c.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{
-		"tab": {{PutRequest: &types.PutRequest{Item: hot}}, {PutRequest: &types.PutRequest{Item: attrs{"pk": str("free")}}}}}})
+	puts := []types.WriteRequest{
+		{PutRequest: &types.PutRequest{Item: hot}}, {PutRequest: &types.PutRequest{Item: keyed("free")}}}
+	written, err := c.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{
+		RequestItems: map[string][]types.WriteRequest{"tab": puts}})
 	if err != nil || len(written.UnprocessedItems["tab"]) != 1 {
 		t.Errorf("BatchWriteItem: %v", err)
 	}
@@ -68,7 +71,7 @@ func TestConflict_WhatMeetsAHeldItem(t *testing.T) {
 	if n := numberIn(get(t, c, "tab", hot), "n"); n != "1" {
 		t.Errorf("GetItem sees %s while the transaction is under way", n)
 	}
-	put(t, c, "tab", attrs{"pk": str("elsewhere")})
+	put(t, c, "tab", keyed("elsewhere"))
 
 	release <- struct{}{}
 	if err := <-first; err != nil {
@@ -84,12 +87,12 @@ func TestConflict_WhatMeetsAHeldItem(t *testing.T) {
 
 func TestConflict_IsToldBesideAFailedCondition(t *testing.T) {
 	c, held, release := holding(t)
-	put(t, c, "tab", attrs{"pk": str("there")})
+	put(t, c, "tab", keyed("there"))
 	first := make(chan error, 1)
 	go func() { first <- transact(c, "", addTo("tab", "hot", "10")) }()
 	<-held
 	_, err := c.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-		{Put: &types.Put{TableName: aws.String("tab"), Item: attrs{"pk": str("there")}, ConditionExpression: aws.String("attribute_not_exists(pk)")}},
+		{Put: &types.Put{TableName: tab, Item: keyed("there"), ConditionExpression: aws.String("attribute_not_exists(pk)")}},
 		{Update: addTo("tab", "hot", "1")},
 	}})
 	if reasonsOf(err) != "ConditionalCheckFailed TransactionConflict" {
@@ -116,7 +119,7 @@ func TestToken_FirstTryStillUnderWay(t *testing.T) {
 	if err := transact(c, "token", addTo("tab", "a", "1")); err != nil {
 		t.Errorf("a repeat afterwards: %v", err)
 	}
-	if n := numberIn(get(t, c, "tab", attrs{"pk": str("a")}), "n"); n != "1" {
+	if n := numberIn(get(t, c, "tab", keyed("a")), "n"); n != "1" {
 		t.Errorf("n = %s, want 1", n)
 	}
 }
@@ -136,21 +139,22 @@ func TestToken_LivesTenMinutes(t *testing.T) {
 		if err := transact(c, "token", addTo("tab", "a", "1")); err != nil {
 			t.Fatal(err)
 		}
-		if n := numberIn(get(t, c, "tab", attrs{"pk": str("a")}), "n"); n != step.want {
+		if n := numberIn(get(t, c, "tab", keyed("a")), "n"); n != step.want {
 			t.Errorf("%s later: n = %s, want %s", step.wait, n, step.want)
 		}
 	}
 }
 
 func TestTransaction_TransfersConserveTheSum(t *testing.T) {
-	for name, hold := range map[string]func(context.Context){"at once": nil, "held": func(context.Context) { time.Sleep(50 * time.Microsecond) }} {
+	briefly := func(context.Context) { time.Sleep(50 * time.Microsecond) }
+	for name, hold := range map[string]func(context.Context){"at once": nil, "held": briefly} {
 		t.Run(name, func(t *testing.T) {
 			_, c := start(t, table.Config{Hold: hold})
 			makeTable(t, c, "tab", false)
 			var accounts []types.TransactGetItem
 			for i := range 4 {
 				put(t, c, "tab", attrs{"pk": str(fmt.Sprint(i)), "n": num("100")})
-				accounts = append(accounts, types.TransactGetItem{Get: &types.Get{TableName: aws.String("tab"), Key: attrs{"pk": str(fmt.Sprint(i))}}})
+				accounts = append(accounts, types.TransactGetItem{Get: &types.Get{TableName: tab, Key: keyed(fmt.Sprint(i))}})
 			}
 			var writers, readers sync.WaitGroup
 			stop := make(chan struct{})
@@ -177,7 +181,7 @@ func TestTransaction_TransfersConserveTheSum(t *testing.T) {
 							return
 						default:
 						}
-						out, err := c.TransactGetItems(context.Background(), &dynamodb.TransactGetItemsInput{TransactItems: accounts})
+						out, err := c.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{TransactItems: accounts})
 						if err != nil {
 							continue // it met a transaction
 						}
@@ -215,7 +219,7 @@ func TestAdd_IsExactUnderManyWriters(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := numberIn(get(t, c, "tab", attrs{"pk": str("n")}), "n"); n != "9007199254745793" {
+	if n := numberIn(get(t, c, "tab", keyed("n")), "n"); n != "9007199254745793" {
 		t.Errorf("n = %s, want 9007199254745793", n)
 	}
 }
@@ -227,7 +231,7 @@ func TestCondition_OneWinnerOfManyWriters(t *testing.T) {
 	won := make(chan int, 32)
 	for w := range 32 {
 		all.Go(func() {
-			_, err := c.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String("tab"),
+			_, err := c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: tab,
 				Item: attrs{"pk": str("a"), "w": num(fmt.Sprint(w))}, ConditionExpression: aws.String("attribute_not_exists(pk)")})
 			switch codeOf(err) {
 			case "":
@@ -243,7 +247,7 @@ func TestCondition_OneWinnerOfManyWriters(t *testing.T) {
 	if len(won) != 1 {
 		t.Fatalf("%d winners", len(won))
 	}
-	if w := fmt.Sprint(<-won); numberIn(get(t, c, "tab", attrs{"pk": str("a")}), "w") != w {
+	if w := fmt.Sprint(<-won); numberIn(get(t, c, "tab", keyed("a")), "w") != w {
 		t.Errorf("the item is not that of the winner %s", w)
 	}
 }

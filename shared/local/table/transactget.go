@@ -27,8 +27,8 @@ type itemAnswer struct {
 	Item Item `json:",omitzero"`
 }
 
-// transactGetItems reads items as they stand together. It meets transactions that hold one of them; everything else here
-// is over before it can begin.
+// transactGetItems reads items as they stand together. It meets transactions that hold one of them; everything else
+// here is over before it can begin.
 func (s *Service) transactGetItems(_ context.Context, q *transactGetRequest) (*transactGetAnswer, error) {
 	if err := checkLength("transactItems", q.TransactItems, maxActions); err != nil {
 		return nil, err

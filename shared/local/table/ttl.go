@@ -68,8 +68,8 @@ func (s *Service) describeTimeToLive(_ context.Context, q *tableRequest) (*descr
 	return &describeTTLAnswer{ttlDescription{"ENABLED", t.ttl}}, nil
 }
 
-// Expire deletes every item whose TTL has passed by the clock, and returns how many. Until it is called they are read and
-// written like any others, as with AWS for days. It costs no capacity.
+// Expire deletes every item whose TTL has passed by the clock, and returns how many. Until it is called they are read
+// and written like any others, as with AWS for days. It costs no capacity.
 func (s *Service) Expire() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

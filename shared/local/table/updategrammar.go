@@ -61,8 +61,9 @@ func (p *parser) section(u *update, word string) {
 }
 
 // longNames are what the ADD and DELETE messages call the kinds.
-var longNames = map[kind]string{kindS: "STRING", kindN: "NUMBER", kindB: "BINARY", kindBool: "BOOLEAN", kindNull: "NULL",
-	kindL: "LIST", kindM: "MAP"}
+var longNames = map[kind]string{
+	kindS: "STRING", kindN: "NUMBER", kindB: "BINARY", kindBool: "BOOLEAN", kindNull: "NULL", kindL: "LIST", kindM: "MAP",
+}
 
 func (p *parser) memberLiteral(word string) source {
 	if p.peek().kind != tokenValue {

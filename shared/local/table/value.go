@@ -41,6 +41,14 @@ func kindOf(name string) (kind, bool) {
 func (k kind) set() bool     { return k >= kindSS && k <= kindBS }
 func (k kind) ordered() bool { return k >= kindS && k <= kindB }
 
+// word is what messages call texts and binaries.
+func (k kind) word() string {
+	if k == kindB {
+		return "binary"
+	}
+	return "string"
+}
+
 // element is the kind of a set's members.
 func (k kind) element() kind { return k - kindSS + kindS }
 

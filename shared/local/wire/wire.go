@@ -96,7 +96,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	prefix, name, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	operation, known := s.Operations[name]
 	if !known || prefix != s.Target || r.Method != http.MethodPost {
-		s.fail(w, Errorf("UnknownOperationException", "%s %s is not an operation of this stand-in", r.Method, r.Header.Get("X-Amz-Target")))
+		s.fail(w, Errorf("UnknownOperationException", "%s %s is not an operation of this stand-in", r.Method,
+			r.Header.Get("X-Amz-Target")))
 		return
 	}
 	call := Call{N: s.calls.Add(1), Name: name, Body: body}

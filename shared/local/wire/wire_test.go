@@ -188,12 +188,13 @@ func TestInject_ReplacesAndHeals(t *testing.T) {
 // A service finishes what a client has left.
 func TestService_WorkOutlivesItsClient(t *testing.T) {
 	entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	s := &Service{Target: "T", Version: "1.1", Operations: map[string]Operation{"Wait": func(ctx context.Context, _ []byte) (any, error) {
+	wait := func(ctx context.Context, _ []byte) (any, error) {
 		close(entered)
 		<-leave
 		done <- ctx.Err()
 		return nil, nil
-	}}}
+	}
+	s := &Service{Target: "T", Version: "1.1", Operations: map[string]Operation{"Wait": wait}}
 	url := serve(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-entered; cancel() }()
