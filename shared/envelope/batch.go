@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Kind is a source of records, spelt as its events spell eventSource.
@@ -70,12 +69,10 @@ func (b *Batch) Serial() string {
 // It returns an error that wraps ErrEvent, and no batch, for anything that is not wholly such an event: JSON that is
 // malformed, a missing or null list of records, a record of another source or of another stream, queue or shard than the
 // first, or without what its identity is made of. An empty list is an event of Kinesis, where the last call for a
-// tumbling window may carry one, and of nobody else. An arrival time never makes an event wrong.
+// tumbling window may carry one, and of nobody else. An arrival time never makes an event wrong, and text is not checked
+// to be UTF-8 but where it names something: a payload is for its reader to judge.
 func Decode(kind Kind, raw []byte) (Batch, error) {
 	d := decoder{scanner: scanner{src: raw}, batch: Batch{Kind: kind}}
-	if !utf8.Valid(raw) {
-		d.fail("is not UTF-8")
-	}
 	d.event()
 	if d.err == nil {
 		d.check()

@@ -166,7 +166,8 @@ func (d *tokens) record() error {
 	if len(d.batch.Records) == 0 {
 		d.batch.Source, d.batch.Shard = arn, shard
 	}
-	if source != string(d.batch.Kind) || arn == "" || r.ID == "" || arn != d.batch.Source || shard != d.batch.Shard {
+	named := isName([]byte(r.ID)) && isName([]byte(arn)) && (shard == "" || isName([]byte(shard)))
+	if source != string(d.batch.Kind) || !named || arn != d.batch.Source || shard != d.batch.Shard {
 		return errors.New("not of the source")
 	}
 	d.batch.Records = append(d.batch.Records, r)

@@ -35,7 +35,7 @@ func (d *decoder) event() {
 				return
 			}
 			d.listed = true
-			d.scalar = func(from int) { d.note(unread, from) }
+			d.scalar = func(from int) { d.note(unread, from, nil) }
 			d.array(d.record)
 			d.scalar = nil
 		case 1:
@@ -84,8 +84,10 @@ func (d *decoder) record() {
 	if d.ids == nil {
 		d.shape.tail, d.shape.closed = d.src[d.shape.end:d.at], true
 		// Records of one event are of one length, more or less.
-		n := min((len(d.src)-d.at)/(d.at-from)+1, 10_000)
+		n := (len(d.src) - d.at) / (d.at - from)
+		n = min(n+n/16+1, 10_000)
 		d.ids, d.batch.Records = make([][]byte, 0, n), make([]Record, 0, n)
+		d.room(min(n*(len(d.arena)+8), len(d.src)-d.at))
 	}
 	d.ids, d.batch.Records = append(d.ids, r.id), append(d.batch.Records, r.record)
 }
@@ -106,29 +108,38 @@ const (
 	memberReceives
 )
 
-// read consumes the value of a member.
-func (d *decoder) read(m member, r *read) {
+// read consumes the value of a member, and returns what it says.
+func (d *decoder) read(m member, r *read) (value []byte) {
+	switch m {
+	case unread, memberArrival, memberReceives:
+		value = d.skip()
+	case memberData:
+		value = d.base64()
+	default:
+		value = d.text()
+	}
+	r.set(m, value)
+	return value
+}
+
+func (r *read) set(m member, value []byte) {
 	switch m {
 	case memberID:
-		r.id = d.text()
+		r.id = value
 	case memberSource:
-		r.source = d.text()
+		r.source = value
 	case memberARN:
-		r.arn = d.text()
+		r.arn = value
 	case memberEventID:
-		r.eventID = d.text()
-	case memberData:
-		r.record.Payload = d.base64()
-	case memberBody:
-		r.record.Payload = d.text()
+		r.eventID = value
+	case memberData, memberBody:
+		r.record.Payload = value
 	case memberArrival:
-		r.record.Arrived = arrival(d.skip())
+		r.record.Arrived = arrival(value)
 	case memberGroup:
-		r.record.Group = string(d.text())
+		r.record.Group = string(value)
 	case memberReceives:
-		r.record.Receives, _ = strconv.Atoi(string(bytes.Trim(d.skip(), `"`)))
-	default:
-		d.skip()
+		r.record.Receives, _ = strconv.Atoi(string(bytes.Trim(value, `"`)))
 	}
 }
 
@@ -187,15 +198,26 @@ func (d *decoder) place(r *read) {
 		}
 	}
 	switch {
-	case len(r.id) == 0:
+	case d.batch.Kind == SQS && !isName(r.id):
 		d.fail("has a record (%d) without a message id", n)
-	case len(r.arn) == 0:
-		d.fail("has a record (%d) without an eventSourceARN", n)
+	case n == 0 && !(isName(r.arn) && (isName(shard) || d.batch.Kind == SQS)):
+		d.fail("has a record (%d) without an eventSourceARN and a shard that are names", n)
 	case n == 0:
 		d.source, d.shard = r.arn, shard
 	case !bytes.Equal(d.source, r.arn) || !bytes.Equal(d.shard, shard):
 		d.fail("has a record (%d) of another stream, shard or queue than the first", n)
 	}
+}
+
+// isName reports whether text can be part of an identity: not empty, printable ASCII, and without the separators of
+// identities. All names that AWS gives can.
+func isName(text []byte) bool {
+	for _, c := range text {
+		if c <= ' ' || c > '~' || c == separator[0] || c == documentMark[0] {
+			return false
+		}
+	}
+	return len(text) > 0
 }
 
 // shardOf returns the shard in an eventID, which is "<shard>:<sequence number>"; empty for one that is not.

@@ -51,7 +51,7 @@ func TestC3_WhatIsNotAnEventOfTheSourceIsAnError(t *testing.T) {
 	for _, kind := range []Kind{Kinesis, SQS} {
 		wrong := []string{``, ` `, `null`, `[]`, `{}`, `5`, `"Records"`, `{"records":[]}`, `{"Records":null}`, `{"Records":{}}`,
 			`{"Records":5}`, `{"Records":[null]}`, `{"Records":[{}]}`, `{"Records":[[]]}`, s3, sns, "{\"Records\":[]}x",
-			`{"Records":[]}{"Records":[]}`, `{"Records":[]},`, "{\"Records\":[],\"x\":\"\xff\"}"}
+			`{"Records":[]}{"Records":[]}`, `{"Records":[]},`}
 		if kind == SQS {
 			wrong = append(wrong, `{"Records":[]}`, kinesisJSON(), `{"Records":[`+sqsRecord()+`,`+kinesisRecord()+`]}`)
 		} else {
@@ -92,6 +92,8 @@ func TestC1_ARecordWithoutItsOwnNameIsAnErrorForTheBatch(t *testing.T) {
 		"eventID with empty shard": kinesisJSON(`shardId-000000000006`, ``),
 		"eventID of another":       kinesisJSON(`000006:4`, `000006:5`),
 		"no ARN":                   kinesisJSON(`"eventSourceARN"`, `"eventSourceArn"`),
+		"a separator in the shard": kinesisJSON(`shardId-`, `shardId|`),
+		"a separator in the ARN":   kinesisJSON(`stream/`, `stream|`),
 		"second record unnamed":    `{"Records":[` + kinesisRecord() + `,` + kinesisRecord(number1, ``) + `]}`,
 	} {
 		if _, err := Decode(Kinesis, []byte(raw)); !errors.Is(err, ErrEvent) {
@@ -104,6 +106,12 @@ func TestC1_ARecordWithoutItsOwnNameIsAnErrorForTheBatch(t *testing.T) {
 		"null message id":       sqsJSON(`"m1"`, `null`),
 		"message id a number":   sqsJSON(`"m1"`, `1`),
 		"no ARN":                sqsJSON(`"eventSourceARN"`, `"eventSourceArn"`),
+		"a separator in the id": sqsJSON(`"m1"`, `"m|1"`),
+		"a mark in the id":      sqsJSON(`"m1"`, `"m#1"`),
+		"a control in the id":   sqsJSON(`"m1"`, `"m\u001f1"`),
+		"no ASCII in the id":    sqsJSON(`"m1"`, `"mé"`),
+		"no UTF-8 in the id":    sqsJSON(`"m1"`, "\"m\xff\""),
+		"a blank in the ARN":    sqsJSON(`:flights"`, `: flights"`),
 		"second record unnamed": `{"Records":[` + sqsRecord() + `,` + sqsRecord(`m1`, ``) + `]}`,
 	} {
 		if _, err := Decode(SQS, []byte(raw)); !errors.Is(err, ErrEvent) {

@@ -23,9 +23,11 @@ import (
 // The differences between Decode and json.Unmarshal into the types of aws-lambda-go, each deliberate:
 //
 //   - a name that differs in case is not the member, and a member that Decode does not read may be anything;
-//   - a member that is read twice, text that is not UTF-8, half a surrogate pair and line breaks in base64 are refused;
+//   - a member that is read twice, half a surrogate pair and line breaks in base64 are refused;
+//   - text that is not UTF-8 is passed on as it is, not replaced;
 //   - an arrival time may be anything;
-//   - a record is refused unless it names its source, its ARN and itself, and all records name one source.
+//   - a record is refused unless it names its source, its ARN and itself, by printable ASCII without the separators of
+//     identities, and all records name one source.
 //
 // reference therefore hands the library only what it should see, and then asks what Decode asks.
 func reference(kind Kind, raw []byte) ([]Record, error) {
@@ -37,7 +39,8 @@ func reference(kind Kind, raw []byte) ([]Record, error) {
 	var records []Record
 	add := func(source, arn, eventID, id string, r Record) {
 		shard, _ := strings.CutSuffix(eventID, ":"+id)
-		if kind == Kinesis && (shard == eventID || shard == "" || !SequenceNumber(id).Valid()) || id == "" || arn == "" || source != string(kind) {
+		if kind == Kinesis && (shard == eventID || shard == "" || !SequenceNumber(id).Valid()) || !isName([]byte(id)) || !isName([]byte(arn)) ||
+			kind == Kinesis && !isName([]byte(shard)) || source != string(kind) {
 			err = fmt.Errorf("record without its names")
 		}
 		r.ID, r.Identity = id, SQSIdentity(arn, id)
@@ -186,10 +189,13 @@ func FuzzDecode_AgreesWithAwsLambdaGo(f *testing.F) {
 		if err != nil && (!errors.Is(err, ErrEvent) || len(got.Records) != 0) {
 			t.Fatalf("a refusal with %d records: %v", len(got.Records), err)
 		}
-		if !json.Valid(raw) || !utf8.Valid(raw) {
+		if !json.Valid(raw) {
 			if err == nil {
 				t.Fatalf("%q was taken for JSON", raw)
 			}
+			return
+		}
+		if !utf8.Valid(raw) {
 			return
 		}
 		if second, err2 := decodeByTokens(kind, raw); err2 == nil && strict(raw) {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-const separator = "|"
+// What stands between the parts of an identity. No part has either.
+const separator, documentMark = "|", "#"
 
 // KinesisIdentity is the identity of a record of a stream: "<stream ARN>|<shard id>|<sequence number>". A sequence
 // number alone is not promised to be unique in its stream. The ARN of an enhanced fan-out consumer stands for its stream,
@@ -25,7 +26,7 @@ func DocumentIdentity(record string, i int) string {
 	if i == 0 {
 		return record
 	}
-	return record + "#" + strconv.Itoa(i)
+	return record + documentMark + strconv.Itoa(i)
 }
 
 func streamARN(arn string) string {

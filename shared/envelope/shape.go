@@ -17,13 +17,21 @@ type shape struct {
 type step struct {
 	before []byte
 	member member
+	whole  []byte // before and the scalar, where that is likely the same in every record; else empty
+	value  []byte // what it says
 }
 
 // note adds a scalar that began at from and has just been consumed to the form of the first record.
-func (d *decoder) note(m member, from int) {
-	if s := &d.shape; !s.closed && d.err == nil {
-		s.steps, s.end = append(s.steps, step{d.src[s.end:from], m}), d.at
+func (d *decoder) note(m member, from int, value []byte) {
+	s := &d.shape
+	if s.closed || d.err != nil {
+		return
 	}
+	next := step{before: d.src[s.end:from], member: m}
+	if m == unread || m == memberSource || m == memberARN {
+		next.whole, next.value = d.src[s.end:d.at], value
+	}
+	s.steps, s.end = append(s.steps, next), d.at
 }
 
 // learn consumes the value of a member and notes it, if it is the first record's.
@@ -31,9 +39,9 @@ func (d *decoder) learn(m member, r *read) {
 	d.peek()
 	from, scalar := d.at, d.scalar
 	d.scalar = nil // whatever the value holds, it is one step
-	d.read(m, r)
+	value := d.read(m, r)
 	d.scalar = scalar
-	d.note(m, from)
+	d.note(m, from, value)
 }
 
 // follow consumes a record of the known form. It reports false, and consumes nothing, if the record is of another: also
@@ -42,9 +50,12 @@ func (d *decoder) follow(r *read) bool {
 	before := d.scanner
 	for i := range d.shape.steps {
 		next := &d.shape.steps[i]
-		if d.pass(next.before) {
+		switch {
+		case len(next.whole) > 0 && d.pass(next.whole):
+			r.set(next.member, next.value)
+		case d.pass(next.before):
 			d.read(next.member, r)
-		} else {
+		default:
 			d.malformed()
 		}
 	}
