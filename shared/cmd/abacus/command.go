@@ -19,11 +19,16 @@ import (
 func execute(ctx context.Context, args []string, out, errs io.Writer) int {
 	root := newCommand(out, errs)
 	root.SetArgs(args)
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintln(errs, "abacus: interrupted")
+	default:
 		fmt.Fprintln(errs, "abacus:", err)
-		return 1
 	}
-	return 0
+	return 1
 }
 
 // newCommand returns the whole command line. Results go to out, the output of functions to errs.

@@ -78,3 +78,12 @@ func TestLocal_ServesUntilInterrupted(t *testing.T) {
 		t.Errorf("exit code %d after an interrupt, want 0; %s", got, errs.String())
 	}
 }
+
+func TestExecute_AnInterruptIsNoSuccess(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	var out, errs bytes.Buffer
+	if code := execute(ctx, []string{"run"}, &out, &errs); code != 1 || errs.String() != "abacus: interrupted\n" {
+		t.Errorf("exit code %d with %q, want 1 and that it was interrupted", code, errs.String())
+	}
+}

@@ -65,13 +65,15 @@ func TestProgress_PlainLinesAreFewAndATerminalHasOne(t *testing.T) {
 		t.Errorf("plain output %q", got)
 	}
 	out.Reset()
-	p = &progress{out: &out, now: func() time.Time { return clock }, terminal: true}
+	p = &progress{out: &out, now: func() time.Time { return clock }, width: 20}
 	p.show("a", "1")
-	p.show("a", "2")
+	p.show("a", "2 and more than the terminal is wide")
 	p.end("a", "3")
 	p.show("b", "1")
+	p.leave()
+	p.leave()
 	const back = "\r\x1b[K"
-	want := back + "a          1" + back + "a          2" + back + "a          3\n" + back + "b          1"
+	want := back + "a          1" + back + "a          2 and mo" + back + "a          3\n" + back + "b          1\n"
 	if out.String() != want {
 		t.Errorf("terminal output %q, want %q", out.String(), want)
 	}

@@ -7,25 +7,29 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // progress shows how far the run is: on a terminal in one line that is written over, elsewhere in plain lines, of which
 // one stage has at most one every two seconds.
 type progress struct {
-	out      io.Writer
-	terminal bool
-	now      func() time.Time
-	mu       sync.Mutex
-	stage    string
-	last     time.Time
-	open     bool // the cursor stands behind an unfinished line
+	out  io.Writer
+	now  func() time.Time
+	mu   sync.Mutex
+	last time.Time
+
+	width int // of the terminal in columns; 0: it is none
+	stage string
+	open  bool // the cursor stands behind an unfinished line
 }
 
 func newProgress(out io.Writer) *progress {
 	p := &progress{out: out, now: time.Now}
-	if file, isFile := out.(*os.File); isFile {
-		info, err := file.Stat()
-		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+	if file, isFile := out.(*os.File); isFile && os.Getenv("TERM") != "dumb" {
+		if size, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ); err == nil {
+			p.width = max(int(size.Col), 40)
+		}
 	}
 	return p
 }
@@ -34,12 +38,12 @@ func newProgress(out io.Writer) *progress {
 func (p *progress) show(stage, format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := fmt.Sprintf("%-10s %s", stage, fmt.Sprintf(format, args...))
-	if p.terminal {
+	text := line(stage, format, args)
+	if p.width > 0 {
 		if p.open && stage != p.stage {
 			fmt.Fprintln(p.out)
 		}
-		fmt.Fprintf(p.out, "\r\x1b[K%s", strings.ReplaceAll(text, "\n", " "))
+		fmt.Fprintf(p.out, "\r\x1b[K%s", text[:min(len(text), p.width-1)]) // a line that wraps cannot be written over
 		p.stage, p.open = stage, true
 		return
 	}
@@ -49,17 +53,27 @@ func (p *progress) show(stage, format string, args ...any) {
 	}
 }
 
-// end finishes the line at hand, showing text as its stage's last word.
+// end writes a stage's last word, whole, in the place of its line.
 func (p *progress) end(stage, format string, args ...any) {
 	p.mu.Lock()
-	p.last = time.Time{}
-	p.mu.Unlock()
-	p.show(stage, format, args...)
+	defer p.mu.Unlock()
+	if p.open {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+	fmt.Fprintln(p.out, line(stage, format, args))
+	p.stage, p.open = "", false
+}
+
+// leave lets whatever is printed next begin on a line of its own.
+func (p *progress) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.open {
 		fmt.Fprintln(p.out)
-		p.open = false
 	}
-	p.stage = ""
+	p.open = false
+}
+
+func line(stage, format string, args []any) string {
+	return strings.ReplaceAll(fmt.Sprintf("%-10s ", stage)+fmt.Sprintf(format, args...), "\n", " ")
 }

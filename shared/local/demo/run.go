@@ -57,6 +57,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	defer r.progress.leave()
 	if err := r.start(ctx); err != nil {
 		return err
 	}
