@@ -123,6 +123,7 @@ func (w *write) parse(c *conditional, update *string) error {
 	if err != nil {
 		return err
 	}
+	w.entered = p.entered
 	if update != nil {
 		if w.update, err = parse("UpdateExpression", *update, p, (*parser).update); err != nil {
 			return err

@@ -90,6 +90,17 @@ func (k keys) checkSizes(item Item) error {
 	return nil
 }
 
+// checkScalar refuses paths that lead into a key, which has no inside.
+func (k keys) checkScalar(entered map[string]bool) error {
+	for _, a := range k.attributes() {
+		if entered[a.name] {
+			return invalid("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "+
+				"Key: %s", a.name)
+		}
+	}
+	return nil
+}
+
 func errEmptyKey(a keyAttribute) error {
 	return invalid("One or more parameter values are not valid. "+
 		"The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", a.kind.word(), a.name)

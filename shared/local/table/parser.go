@@ -172,6 +172,9 @@ func (p *parser) documentPath() path {
 			steps = append(steps, step{index: index})
 			p.expect("]")
 		default:
+			if len(steps) > 1 {
+				p.given.entered[steps[0].name] = true
+			}
 			if len(steps) > maxNesting {
 				p.fail("The document path has too many nesting levels; nesting levels: %d", len(steps))
 			}

@@ -16,6 +16,7 @@ type placeholders struct {
 	namesUsed   map[string]bool
 	valuesUsed  map[string]bool
 	expressions int
+	entered     map[string]bool // top-level attributes that a path leads into
 }
 
 // newPlaceholders checks the names given for names and values.
@@ -43,7 +44,8 @@ func newPlaceholders(names map[string]string, values Item) (*placeholders, error
 				"an attribute name has 1 to 65535 bytes", key)
 		}
 	}
-	return &placeholders{names: names, values: values, namesUsed: map[string]bool{}, valuesUsed: map[string]bool{}}, nil
+	return &placeholders{names: names, values: values,
+		namesUsed: map[string]bool{}, valuesUsed: map[string]bool{}, entered: map[string]bool{}}, nil
 }
 
 func (p *placeholders) name(key string) (string, *wire.Error) {

@@ -29,6 +29,7 @@ type paging struct {
 
 	filter  condition
 	filters map[string]bool // attributes that the filter looks at
+	entered map[string]bool // attributes that the filter or the projection leads into
 	keeps   *selection
 	forward bool
 }
@@ -160,6 +161,7 @@ func (q *paging) check() (*placeholders, error) {
 	if err != nil {
 		return nil, err
 	}
+	q.entered = p.entered
 	if q.FilterExpression != nil {
 		q.filter, err = parse("FilterExpression", *q.FilterExpression, p, func(p *parser) condition {
 			q.filters = p.heads
@@ -244,6 +246,9 @@ func (v view) resume(within span, start Item, forward bool) (span, error) {
 }
 
 func (s *Service) page(q *paging, v view, within span) (*pageAnswer, error) {
+	if err := v.table.keys.checkScalar(q.entered); err != nil {
+		return nil, err
+	}
 	if q.ExclusiveStartKey != nil {
 		var err error
 		if within, err = v.resume(within, q.ExclusiveStartKey, q.forward); err != nil {

@@ -12,7 +12,8 @@ type write struct {
 	item      Item // the whole item of a put, else the key
 	condition condition
 	update    *update
-	reveal    bool // a failed condition shows the item
+	entered   map[string]bool // attributes that its expressions lead into
+	reveal    bool            // a failed condition shows the item
 
 	table       *table
 	place       string
@@ -46,6 +47,9 @@ func (s *Service) find(w *write) (misfit, err error) {
 		return nil, err
 	}
 	w.table = t
+	if err := t.keys.checkScalar(w.entered); err != nil {
+		return nil, err
+	}
 	if w.action == actionPut {
 		misfit = t.keys.fitsItem(w.item)
 	} else {
