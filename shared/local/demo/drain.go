@@ -64,11 +64,21 @@ const (
 	sqsMapping     = "Sqs.Messages"
 )
 
-// waitsForVisibility reports whether the queue holds nothing but messages that wait, hidden, for their next delivery.
+// waitsForVisibility reports whether nothing is left to do but for messages of the queue that wait, hidden, for their
+// next delivery. While a shard is worked on they had better wait: what they wait for may be an attempt there.
 func waitsForVisibility(s local.Status) bool {
-	m := s.Mappings[sqsMapping]
-	q := depth(s, "Queue")
-	return q.InFlight > 0 && q.Visible == 0 && m.Running == 0 && m.Polled == m.Invoked
+	for _, m := range s.Mappings {
+		if m.Running > 0 {
+			return false
+		}
+		for _, shard := range m.Shards {
+			if shard.Outstanding > 0 {
+				return false
+			}
+		}
+	}
+	m, q := s.Mappings[sqsMapping], depth(s, "Queue")
+	return q.InFlight > 0 && q.Visible == 0 && m.Polled == m.Invoked
 }
 
 // skip puts the queues' clock forward, unless a message was taken since before was looked at.
