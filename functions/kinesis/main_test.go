@@ -56,8 +56,10 @@ func newPlace(t *testing.T) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.settings = map[string]string{"ABACUS_COUNTERS_TABLE": "counters", "ABACUS_DEDUP_TABLE": "dedup", "ABACUS_LOG_LEVEL": "ERROR",
-		"ABACUS_RULES": filepath.Join("..", "counters.yaml"), "ABACUS_DEDUP_HORIZON": "35d", "ABACUS_PARK_QUEUE_URL": *made.QueueUrl}
+	p.settings = map[string]string{"ABACUS_COUNTERS_TABLE": "counters", "ABACUS_DEDUP_TABLE": "dedup",
+		"ABACUS_LOG_LEVEL": "ERROR",
+		"ABACUS_RULES":     filepath.Join("..", "counters.yaml"), "ABACUS_DEDUP_HORIZON": "35d",
+		"ABACUS_PARK_QUEUE_URL": *made.QueueUrl}
 	return p
 }
 
@@ -189,14 +191,17 @@ func TestNewHandler_NamesEveryFaultOfItsSettingsAndWhatToDo(t *testing.T) {
 	}
 	t.Setenv("AWS_REGION", "")
 	t.Setenv("AWS_DEFAULT_REGION", "")
-	faulty := map[string]string{"ABACUS_DEDUP_HORIZON": "5m", "ABACUS_LOG_LEVEL": "loud", "ABACUS_PARK_QUEUE_URL": "parked",
-		"ABACUS_RULES": bad}
+	faulty := map[string]string{"ABACUS_DEDUP_HORIZON": "5m", "ABACUS_LOG_LEVEL": "loud",
+		"ABACUS_PARK_QUEUE_URL": "parked",
+		"ABACUS_RULES":          bad}
 	_, err := newHandler(context.Background(), func(name string) string { return faulty[name] })
 	if err == nil {
 		t.Fatal("the function started")
 	}
-	for _, want := range []string{"ABACUS_COUNTERS_TABLE is not set", "ABACUS_DEDUP_TABLE is not set", "ABACUS_DEDUP_HORIZON is 5m: set it",
-		"ABACUS_LOG_LEVEL is", "ABACUS_PARK_QUEUE_URL is no queue's URL", "ABACUS_RULES: counters.yaml:", "counters.yaml:3", "AWS_REGION is not set"} {
+	for _, want := range []string{"ABACUS_COUNTERS_TABLE is not set", "ABACUS_DEDUP_TABLE is not set",
+		"ABACUS_DEDUP_HORIZON is 5m: set it",
+		"ABACUS_LOG_LEVEL is", "ABACUS_PARK_QUEUE_URL is no queue's URL", "ABACUS_RULES: counters.yaml:", "counters.yaml:3",
+		"AWS_REGION is not set"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
 		}

@@ -83,13 +83,15 @@ func shipped(t *testing.T, name string) []byte {
 
 func TestNewHandler_CountsTheShippedFlightsOnceHoweverOftenTheyCome(t *testing.T) {
 	p := newPlace(t)
-	for _, name := range []string{"sqs-flights.json", "sqs-fifo-flights.json", "sqs-flights.json", "sqs-fifo-flights.json"} {
+	for _, name := range []string{"sqs-flights.json", "sqs-fifo-flights.json", "sqs-flights.json",
+		"sqs-fifo-flights.json"} {
 		answer, err := p.handler(t).Invoke(t.Context(), shipped(t, name))
 		if err != nil || string(answer) != `{"batchItemFailures":[]}` {
 			t.Fatalf("%s: %s, %v", name, answer, err)
 		}
 	}
-	for key, want := range map[string]string{"all": "4", "origin/DTW": "1", "route/HNL/SFO": "1", "origin/LAS": "1", "origin/ORD": "1"} {
+	for key, want := range map[string]string{"all": "4", "origin/DTW": "1", "route/HNL/SFO": "1", "origin/LAS": "1",
+		"origin/ORD": "1"} {
 		if got := p.flights(t, key); got != want {
 			t.Errorf("flights of %s: %s, want %s", key, got, want)
 		}
@@ -100,7 +102,8 @@ func TestC4_OneBadMessageLeavesItsNeighboursAlone(t *testing.T) {
 	p := newPlace(t)
 	event := strings.Replace(string(shipped(t, "sqs-flights.json")), `DTW`, `DTW\",\"origin\":\"`, 1) // origin twice
 	answer, err := p.handler(t).Invoke(t.Context(), []byte(event))
-	if want := `{"batchItemFailures":[{"itemIdentifier":"2f0b1c52-5d0e-4b53-9a51-0c6f0c8f0000"}]}`; err != nil || string(answer) != want {
+	if want := `{"batchItemFailures":[{"itemIdentifier":"2f0b1c52-5d0e-4b53-9a51-0c6f0c8f0000"}]}`; err != nil ||
+		string(answer) != want {
 		t.Errorf("%s, %v, want %s", answer, err, want)
 	}
 	if got := p.flights(t, "all"); got != "2" {
@@ -128,12 +131,14 @@ func TestC2_WithoutItsTablesTheFunctionAcknowledgesNothing(t *testing.T) {
 
 func TestNewHandler_NamesEveryFaultOfItsSettingsAndWhatToDo(t *testing.T) {
 	newPlace(t)
-	faulty := map[string]string{"ABACUS_DEDUP_HORIZON": "-1h", "ABACUS_LOG_LEVEL": "5", "ABACUS_RULES": filepath.Join(t.TempDir(), "none")}
+	faulty := map[string]string{"ABACUS_DEDUP_HORIZON": "-1h", "ABACUS_LOG_LEVEL": "5",
+		"ABACUS_RULES": filepath.Join(t.TempDir(), "none")}
 	_, err := newHandler(t.Context(), func(name string) string { return faulty[name] })
 	if err == nil {
 		t.Fatal("the function started")
 	}
-	for _, want := range []string{"ABACUS_COUNTERS_TABLE is not set", "ABACUS_DEDUP_TABLE is not set", "ABACUS_DEDUP_HORIZON", "ABACUS_LOG_LEVEL is",
+	for _, want := range []string{"ABACUS_COUNTERS_TABLE is not set", "ABACUS_DEDUP_TABLE is not set",
+		"ABACUS_DEDUP_HORIZON", "ABACUS_LOG_LEVEL is",
 		"ABACUS_RULES: load rules"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
@@ -159,12 +164,14 @@ func TestH3_APoisonMessageComesBack(t *testing.T) {
 	dead := makeQueue(t, client, "dead", nil)
 	work := makeQueue(t, client, "work", map[string]string{"VisibilityTimeout": "60",
 		"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":"20"}`})
-	for _, body := range []string{"poison", `{"flight_id":"f1","date":"2001/01/01 00:47","delay":1,"distance":10,"origin":"AAA","destination":"BBB"}`} {
+	for _, body := range []string{"poison",
+		`{"flight_id":"f1","date":"2001/01/01 00:47","delay":1,"distance":10,"origin":"AAA","destination":"BBB"}`} {
 		if _, err := client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &work, MessageBody: &body}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	from, err := mapping.NewSQS(mapping.SQSConfig{Client: client, Queue: work, Invoke: p.handler(t).Invoke, ReportBatchItemFailures: true})
+	from, err := mapping.NewSQS(mapping.SQSConfig{Client: client, Queue: work, Invoke: p.handler(t).Invoke,
+		ReportBatchItemFailures: true})
 	if err != nil {
 		t.Fatal(err)
 	}

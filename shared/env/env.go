@@ -65,7 +65,8 @@ func (s *Settings) Required(name, what string) string {
 	return text
 }
 
-// Duration returns a setting such as 35d, 12h or 840h0m0s, or otherwise where it is not set. Less than least is a fault.
+// Duration returns a setting such as 35d, 12h or 840h0m0s, or otherwise where it is not set. Less than least is a
+// fault.
 func (s *Settings) Duration(name string, otherwise, least time.Duration) time.Duration {
 	text := s.text(name)
 	if text == "" {
@@ -80,7 +81,8 @@ func (s *Settings) Duration(name string, otherwise, least time.Duration) time.Du
 		}
 	}
 	if d < least || d > tally.MaxDuration {
-		s.fault("%s is %s: set it between %s and %s", name, text, tally.FormatDuration(least), tally.FormatDuration(tally.MaxDuration))
+		s.fault("%s is %s: set it between %s and %s", name, text, tally.FormatDuration(least),
+			tally.FormatDuration(tally.MaxDuration))
 		return otherwise
 	}
 	return d
@@ -119,8 +121,8 @@ func (s *Settings) QueueURL(name string) string {
 	return text
 }
 
-// AWS returns the configuration of AWS clients: region, credentials and endpoints as the SDK finds them in the process's
-// own environment, not by the Settings' lookup. It makes no request.
+// AWS returns the configuration of AWS clients: region, credentials and endpoints as the SDK finds them in the
+// process's own environment, not by the Settings' lookup. It makes no request.
 func (s *Settings) AWS(ctx context.Context) aws.Config {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	switch {

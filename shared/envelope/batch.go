@@ -1,6 +1,6 @@
 // Package envelope turns the JSON of a Lambda invocation into records and the fate of those records into the answer
-// that Lambda expects. It knows the shapes of Kinesis and SQS events, what a record's payload may be wrapped in, and the
-// document in which a bad record is kept; nobody else needs to. It does no I/O and reads no clock.
+// that Lambda expects. It knows the shapes of Kinesis and SQS events, what a record's payload may be wrapped in, and
+// the document in which a bad record is kept; nobody else needs to. It does no I/O and reads no clock.
 package envelope
 
 import (
@@ -67,10 +67,10 @@ func (b *Batch) Serial() string {
 // members that it does not know and takes a name for a member's only if it is the same byte for byte.
 //
 // It returns an error that wraps ErrEvent, and no batch, for anything that is not wholly such an event: JSON that is
-// malformed, a missing or null list of records, a record of another source or of another stream, queue or shard than the
-// first, or without what its identity is made of. An empty list is an event of Kinesis, where the last call for a
-// tumbling window may carry one, and of nobody else. An arrival time never makes an event wrong, and text is not checked
-// to be UTF-8 but where it names something: a payload is for its reader to judge.
+// malformed, a missing or null list of records, a record of another source or of another stream, queue or shard than
+// the first, or without what its identity is made of. An empty list is an event of Kinesis, where the last call for a
+// tumbling window may carry one, and of nobody else. An arrival time never makes an event wrong, and text is not
+// checked to be UTF-8 but where it names something: a payload is for its reader to judge.
 func Decode(kind Kind, raw []byte) (Batch, error) {
 	d := decoder{scanner: scanner{src: raw}, batch: Batch{Kind: kind}}
 	d.event()

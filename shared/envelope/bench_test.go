@@ -21,7 +21,8 @@ func kinesisEvent(n int, payload func(i int) []byte) []byte {
 			EventVersion: "1.0", InvokeIdentityArn: "arn:aws:iam::111122223333:role/flights-counter",
 			Kinesis: events.KinesisRecord{
 				ApproximateArrivalTimestamp: events.SecondsEpochTime{Time: time.UnixMilli(1_700_000_000_123 + int64(i))},
-				Data:                        payload(i), PartitionKey: fmt.Sprint(i), SequenceNumber: number, KinesisSchemaVersion: "1.0",
+				Data:                        payload(i), PartitionKey: fmt.Sprint(i), SequenceNumber: number,
+				KinesisSchemaVersion: "1.0",
 			},
 		})
 	}

@@ -229,8 +229,8 @@ func shardOf(eventID, number []byte) []byte {
 	return nil
 }
 
-// identify gives the batch its source and each record its names. The text of all identities is one string, of which each
-// record has a part, so that naming 10,000 records costs one allocation.
+// identify gives the batch its source and each record its names. The text of all identities is one string, of which
+// each record has a part, so that naming 10,000 records costs one allocation.
 func (d *decoder) identify() {
 	if len(d.ids) == 0 {
 		return

@@ -21,7 +21,8 @@ const (
 
 // kinesisJSON is an event of one record that carries {"a":1}; edits replace parts of its text.
 func kinesisJSON(edits ...string) string {
-	return strings.NewReplacer(edits...).Replace(`{"Records":[{"kinesis":{"partitionKey":"p","sequenceNumber":"` + number1 +
+	return strings.NewReplacer(edits...).Replace(`{"Records":[{"kinesis":{"partitionKey":"p","sequenceNumber":"` +
+		number1 +
 		`","data":"eyJhIjoxfQ==","approximateArrivalTimestamp":1545084650.987},"eventSource":"aws:kinesis",` +
 		`"eventID":"shardId-000000000006:` + number1 + `","eventSourceARN":"` + stream + `"}]}`)
 }
@@ -49,7 +50,8 @@ func TestC3_WhatIsNotAnEventOfTheSourceIsAnError(t *testing.T) {
 	s3 := `{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"eu-west-1","s3":{}}]}`
 	sns := `{"Records":[{"EventSource":"aws:sns","EventVersion":"1.0","Sns":{"Message":"{}"}}]}`
 	for _, kind := range []Kind{Kinesis, SQS} {
-		wrong := []string{``, ` `, `null`, `[]`, `{}`, `5`, `"Records"`, `{"records":[]}`, `{"Records":null}`, `{"Records":{}}`,
+		wrong := []string{``, ` `, `null`, `[]`, `{}`, `5`, `"Records"`, `{"records":[]}`, `{"Records":null}`,
+			`{"Records":{}}`,
 			`{"Records":5}`, `{"Records":[null]}`, `{"Records":[{}]}`, `{"Records":[[]]}`, s3, sns, "{\"Records\":[]}x",
 			`{"Records":[]}{"Records":[]}`, `{"Records":[]},`}
 		if kind == SQS {
@@ -140,7 +142,8 @@ func TestD6_OnlyTheExactNameIsTheMember(t *testing.T) {
 	if r.ID != "m1" || string(r.Payload) != `{"a":1}` {
 		t.Errorf("message %q says %q", r.ID, r.Payload)
 	}
-	r = decodeOne(t, Kinesis, kinesisJSON(`"data"`, `"Data":"AAAA","data"`, `"eventSource"`, `"EventSource":"aws:sqs","eventSource"`))
+	r = decodeOne(t, Kinesis, kinesisJSON(`"data"`, `"Data":"AAAA","data"`, `"eventSource"`,
+		`"EventSource":"aws:sqs","eventSource"`))
 	if string(r.Payload) != `{"a":1}` {
 		t.Errorf("payload %q", r.Payload)
 	}
@@ -162,7 +165,8 @@ func TestD7_AnyArrivalTimeIsReadToTheMillisecondOrNotAtAll(t *testing.T) {
 		`1.545084650987E9`: ms(1545084650987), `"1545084650.987"`: ms(1545084650987), `0.001`: ms(1),
 		`1646158315209.4`: ms(1646158315209), `99999999999`: ms(99999999999000), `100000000000`: ms(100000000000),
 		`253402300799999`: ms(253402300799999), `253402300800000`: {},
-		`null`: {}, `"soon"`: {}, `-5`: {}, `0`: {}, `1e400`: {}, `{"at":1}`: {}, `true`: {}, `""`: {}, `"NaN"`: {}, `"."`: {},
+		`null`: {}, `"soon"`: {}, `-5`: {}, `0`: {}, `1e400`: {}, `{"at":1}`: {}, `true`: {}, `""`: {}, `"NaN"`: {},
+		`"."`:                            {},
 		`123456789012345678901234567890`: {}, `[1545084650]`: {},
 	} {
 		if r := decodeOne(t, Kinesis, kinesisJSON(`1545084650.987`, text)); !r.Arrived.Equal(want) {
@@ -189,9 +193,10 @@ func TestH2_AMessageReceivedBeforeIsDecodedAsAnyOther(t *testing.T) {
 }
 
 func TestDecode_OrderOfMembersAndWhiteSpaceAreFree(t *testing.T) {
-	r := decodeOne(t, Kinesis, " {\r\n\t\"x\" : [ { } , -0.5e+3 , null ] , \"Records\" : [ { \"eventSourceARN\" : \""+stream+
-		"\" , \"eventID\" : \"s:7\" , \"eventSource\" : \"aws:kinesis\" , \"kinesis\" : { \"data\" : \"eyJhIjoxfQ==\" ,"+
-		" \"sequenceNumber\" : \"7\" } , \"y\" : \"\\u00e9\\\"\" } ] , \"z\" : false } \n")
+	r := decodeOne(t, Kinesis,
+		" {\r\n\t\"x\" : [ { } , -0.5e+3 , null ] , \"Records\" : [ { \"eventSourceARN\" : \""+stream+
+			"\" , \"eventID\" : \"s:7\" , \"eventSource\" : \"aws:kinesis\" , \"kinesis\" : { \"data\" : \"eyJhIjoxfQ==\" ,"+
+			" \"sequenceNumber\" : \"7\" } , \"y\" : \"\\u00e9\\\"\" } ] , \"z\" : false } \n")
 	if r.ID != "7" || r.Identity != stream+"|s|7" || string(r.Payload) != `{"a":1}` {
 		t.Errorf("%+v", r)
 	}
@@ -207,7 +212,8 @@ func TestDecode_EscapesMeanTheirCharacters(t *testing.T) {
 	if string(r.Payload) != "\xff\xff\xff" {
 		t.Errorf("payload %q", r.Payload)
 	}
-	for _, body := range []string{`\uD83D`, `\uDE00\uD83D`, `\uD83Dx`, `\uD83D\n`, `\x41`, `\u12`, `\u12g4`, "\n", "\x00", `\`} {
+	for _, body := range []string{`\uD83D`, `\uDE00\uD83D`, `\uD83Dx`, `\uD83D\n`, `\x41`, `\u12`, `\u12g4`, "\n",
+		"\x00", `\`} {
 		if _, err := Decode(SQS, []byte(sqsJSON(`{\"a\":1}`, body))); !errors.Is(err, ErrEvent) {
 			t.Errorf("body %q: %v, want ErrEvent", body, err)
 		}
@@ -215,7 +221,8 @@ func TestDecode_EscapesMeanTheirCharacters(t *testing.T) {
 }
 
 func TestDecode_DataThatIsNotBase64IsAnError(t *testing.T) {
-	for _, data := range []string{`"e"`, `"eyJ"`, `"eyJhIjoxfQ"`, `"eyJ=hIj="`, `"===="`, `"e-J_"`, `"eyJh\nIjox\n"`, `"eyJh\r\n\r\n"`, `5`, `[]`} {
+	for _, data := range []string{`"e"`, `"eyJ"`, `"eyJhIjoxfQ"`, `"eyJ=hIj="`, `"===="`, `"e-J_"`, `"eyJh\nIjox\n"`,
+		`"eyJh\r\n\r\n"`, `5`, `[]`} {
 		if _, err := Decode(Kinesis, []byte(kinesisJSON(`"eyJhIjoxfQ=="`, data))); !errors.Is(err, ErrEvent) {
 			t.Errorf("data %s: %v, want ErrEvent", data, err)
 		}
@@ -255,9 +262,11 @@ func TestDecode_ARecordOfAnotherFormIsReadLikeTheFirst(t *testing.T) {
 		var records []string
 		for i := range rapid.IntRange(1, 6).Draw(t, "records") {
 			members := rapid.SampledFrom(forms).Draw(t, "form")
-			records = append(records, strings.NewReplacer("%1", fmt.Sprint(i+1), "%4", fmt.Sprint(i*7+1000)).Replace("{"+strings.Join(members, ",")+"}"))
+			records = append(records, strings.NewReplacer("%1", fmt.Sprint(i+1), "%4",
+				fmt.Sprint(i*7+1000)).Replace("{"+strings.Join(members, ",")+"}"))
 		}
-		raw := []byte(`{"Records":[` + strings.Join(records, rapid.SampledFrom([]string{",", " ,\n "}).Draw(t, "comma")) + `]}`)
+		raw := []byte(`{"Records":[` + strings.Join(records, rapid.SampledFrom([]string{",", " ,\n "}).Draw(t, "comma")) +
+			`]}`)
 		want, err := decodeByTokens(kind, raw)
 		if err != nil {
 			t.Fatalf("%v: %s", err, raw)
@@ -269,7 +278,8 @@ func TestDecode_ARecordOfAnotherFormIsReadLikeTheFirst(t *testing.T) {
 
 // form draws the members of a record in some order, among them some that nobody reads.
 func form(t *rapid.T, kind Kind) []string {
-	value := rapid.SampledFrom([]string{`1`, `-2.5e3`, `null`, `"x"`, `"\u0041\\\""`, `{}`, `[]`, `[1,{"kinesis":{"data":5}}]`, `{"messageId":"y","a":[true]}`})
+	value := rapid.SampledFrom([]string{`1`, `-2.5e3`, `null`, `"x"`, `"\u0041\\\""`, `{}`, `[]`,
+		`[1,{"kinesis":{"data":5}}]`, `{"messageId":"y","a":[true]}`})
 	extra := func() []string {
 		var members []string
 		for i := range rapid.IntRange(0, 3).Draw(t, "extra") {
@@ -280,10 +290,12 @@ func form(t *rapid.T, kind Kind) []string {
 	members := append(extra(), `"eventSource":"`+string(kind)+`"`, `"eventSourceARN" : "arn"`)
 	if kind == Kinesis {
 		inner := append(extra(), `"sequenceNumber":"%1"`, `"data":"AAAA"`, `"approximateArrivalTimestamp":%4`)
-		members = append(members, `"eventID":"s:%1"`, `"kinesis":{`+strings.Join(rapid.Permutation(inner).Draw(t, "inner"), ", ")+`}`)
+		members = append(members, `"eventID":"s:%1"`, `"kinesis":{`+strings.Join(rapid.Permutation(inner).Draw(t, "inner"),
+			", ")+`}`)
 	} else {
 		inner := append(extra(), `"MessageGroupId":"g%1"`, `"SentTimestamp":"%4"`)
-		members = append(members, `"messageId":"m%1"`, `"body":"{\"n\":%1}"`, `"attributes":{`+strings.Join(rapid.Permutation(inner).Draw(t, "inner"), ",")+`}`)
+		members = append(members, `"messageId":"m%1"`, `"body":"{\"n\":%1}"`,
+			`"attributes":{`+strings.Join(rapid.Permutation(inner).Draw(t, "inner"), ",")+`}`)
 	}
 	return rapid.Permutation(members).Draw(t, "order")
 }
@@ -324,7 +336,8 @@ func TestDecode_TakesAwsLambdaGosOwnEventsAndNoOthers(t *testing.T) {
 	if err != nil || len(files) < 80 {
 		t.Fatalf("%d event documents, %v", len(files), err)
 	}
-	want := map[string]int{"aws:kinesis kinesis-event.json": 2, "aws:kinesis kinesis-time-window-event.json": 1, "aws:sqs sqs-event.json": 1}
+	want := map[string]int{"aws:kinesis kinesis-event.json": 2, "aws:kinesis kinesis-time-window-event.json": 1,
+		"aws:sqs sqs-event.json": 1}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
 		if err != nil {

@@ -39,7 +39,8 @@ func reference(kind Kind, raw []byte) ([]Record, error) {
 	var records []Record
 	add := func(source, arn, eventID, id string, r Record) {
 		shard, _ := strings.CutSuffix(eventID, ":"+id)
-		if kind == Kinesis && (shard == eventID || shard == "" || !SequenceNumber(id).Valid()) || !isName([]byte(id)) || !isName([]byte(arn)) ||
+		if kind == Kinesis && (shard == eventID || shard == "" || !SequenceNumber(id).Valid()) || !isName([]byte(id)) ||
+			!isName([]byte(arn)) ||
 			kind == Kinesis && !isName([]byte(shard)) || source != string(kind) {
 			err = fmt.Errorf("record without its names")
 		}
@@ -60,7 +61,8 @@ func reference(kind Kind, raw []byte) ([]Record, error) {
 		event.Records = e.Records
 		for _, r := range e.Records {
 			at := r.Kinesis.ApproximateArrivalTimestamp.Time
-			add(r.EventSource, r.EventSourceArn, r.EventID, r.Kinesis.SequenceNumber, Record{Payload: r.Kinesis.Data, Arrived: at})
+			add(r.EventSource, r.EventSourceArn, r.EventID, r.Kinesis.SequenceNumber, Record{Payload: r.Kinesis.Data,
+				Arrived: at})
 		}
 		if e.Records == nil {
 			return nil, errors.New("no records")
@@ -72,7 +74,8 @@ func reference(kind Kind, raw []byte) ([]Record, error) {
 		return nil, err
 	}
 	for _, m := range e.Records {
-		add(m.EventSource, m.EventSourceARN, "", m.MessageId, Record{Payload: []byte(m.Body), Group: m.Attributes["MessageGroupId"]})
+		add(m.EventSource, m.EventSourceARN, "", m.MessageId, Record{Payload: []byte(m.Body),
+			Group: m.Attributes["MessageGroupId"]})
 	}
 	if len(e.Records) == 0 {
 		return nil, errors.New("no records")
@@ -164,15 +167,19 @@ func seedEvents(f *testing.F) {
 			f.Add(strings.HasPrefix(filepath.Base(file), "sqs"), short.Bytes())
 		}
 	}
-	for _, kinesis := range []string{kinesisJSON(), kinesisJSON(`"data"`, `"Data":"","data"`), kinesisJSON(`1545084650.987`, `null`),
-		kinesisJSON(`eyJhIjoxfQ==`, `\/\/\/\/`), kinesisJSON(number1, `7`), kinesisJSON(`:[{`, `:[null,{`), `{"Records":[]}`, `{"Records":null}`} {
+	for _, kinesis := range []string{kinesisJSON(), kinesisJSON(`"data"`, `"Data":"","data"`),
+		kinesisJSON(`1545084650.987`, `null`),
+		kinesisJSON(`eyJhIjoxfQ==`, `\/\/\/\/`), kinesisJSON(number1, `7`), kinesisJSON(`:[{`, `:[null,{`),
+		`{"Records":[]}`, `{"Records":null}`} {
 		f.Add(false, []byte(kinesis))
 	}
 	two := func(first, second string) string { return `{"Records":[` + first + `,` + second + `]}` }
 	f.Add(false, []byte(two(kinesisRecord(), kinesisRecord(number1, "7", `"data"`, `"x":null,"data"`))))
-	f.Add(false, []byte(two(kinesisRecord(`1545084650.987`, `{"a":[1,"b"]}`), kinesisRecord(number1, "7", `1545084650.987`, `0`))))
+	f.Add(false, []byte(two(kinesisRecord(`1545084650.987`, `{"a":[1,"b"]}`), kinesisRecord(number1, "7",
+		`1545084650.987`, `0`))))
 	f.Add(true, []byte(two(sqsRecord(), sqsRecord(`"m1"`, `"m\u0032"`, `"g"`, `null`))))
-	for _, sqs := range []string{sqsJSON(), sqsJSON(`{\"a\":1}`, `\ud83d\ude00\u0000`), sqsJSON(`{\"a\":1}`, `\ud83d`), sqsJSON(`"attributes"`, `"attributes":null,"x"`),
+	for _, sqs := range []string{sqsJSON(), sqsJSON(`{\"a\":1}`, `\ud83d\ude00\u0000`), sqsJSON(`{\"a\":1}`, `\ud83d`),
+		sqsJSON(`"attributes"`, `"attributes":null,"x"`),
 		sqsJSON(`"body"`, `"body":"","body"`), sqsJSON(`"g"`, `{}`), sqsJSON(`"g"`, "\"\xff\""), `{"records":[]}`} {
 		f.Add(true, []byte(sqs))
 	}
@@ -239,7 +246,8 @@ func compare(t interface {
 func near(a, b time.Time) bool { return a.Sub(b).Abs() <= time.Millisecond }
 
 func FuzzDocuments_AgreesWithAStreamOfJSON(f *testing.F) {
-	for _, payload := range []string{`{"a":1}`, `{"a":1}{"b":"]"}`, "[{}, {\"a\":[1]}]\n", "\uFEFF{}", `[]`, ``, ` `, `5`, `{"a":01}`, "{\"a\":\"\\u00e9\xff\"}",
+	for _, payload := range []string{`{"a":1}`, `{"a":1}{"b":"]"}`, "[{}, {\"a\":[1]}]\n", "\uFEFF{}", `[]`, ``, ` `,
+		`5`, `{"a":01}`, "{\"a\":\"\\u00e9\xff\"}",
 		gzipped(`{"a":1}`), gzipped(gzipped(`[]`)), zstdded(`{"a":1}`), "\x1f\x8b", "\x28\xb5\x2f\xfd"} {
 		f.Add([]byte(payload))
 	}

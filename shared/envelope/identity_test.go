@@ -26,7 +26,8 @@ func TestSequenceNumber_ComparesAsANumberOfAnyLength(t *testing.T) {
 	if SequenceNumber("9").Compare("10") >= 0 || SequenceNumber("10").Compare("10") != 0 {
 		t.Error("9, 10 are not in order")
 	}
-	for text, want := range map[SequenceNumber]bool{"0": true, "12": true, "": false, "-1": false, "1.0": false, " 1": false, "١": false} {
+	for text, want := range map[SequenceNumber]bool{"0": true, "12": true, "": false, "-1": false, "1.0": false,
+		" 1": false, "١": false} {
 		if text.Valid() != want {
 			t.Errorf("Valid(%q) = %t", text, !want)
 		}
@@ -36,15 +37,18 @@ func TestSequenceNumber_ComparesAsANumberOfAnyLength(t *testing.T) {
 // Identities are kept for weeks and rebuilt by replays: a change of these texts counts events twice.
 func TestIdentity_TextsArePinned(t *testing.T) {
 	for got, want := range map[string]string{
-		KinesisIdentity(stream, "shardId-000000000006", number1):                             stream + "|shardId-000000000006|" + number1,
-		KinesisIdentity(stream+"/consumer/fast:1700000000", "shardId-000000000006", number1): stream + "|shardId-000000000006|" + number1,
+		KinesisIdentity(stream, "shardId-000000000006", number1): stream +
+			"|shardId-000000000006|" + number1,
+		KinesisIdentity(stream+"/consumer/fast:1700000000", "shardId-000000000006", number1): stream +
+			"|shardId-000000000006|" + number1,
 		SQSIdentity(queue, "m1"):                      queue + "|m1",
 		DocumentIdentity("r", 0):                      "r",
 		DocumentIdentity("r", 1):                      "r#1",
 		DocumentIdentity("r", 65535):                  "r#65535",
 		decodeOne(t, SQS, sqsJSON()).Identity:         SQSIdentity(queue, "m1"),
 		decodeOne(t, Kinesis, kinesisJSON()).Identity: KinesisIdentity(stream, "shardId-000000000006", number1),
-		decodeOne(t, Kinesis, kinesisJSON(`/flights`, `/flights/consumer/fast:1700000000`)).Identity: KinesisIdentity(stream, "shardId-000000000006", number1),
+		decodeOne(t, Kinesis, kinesisJSON(`/flights`,
+			`/flights/consumer/fast:1700000000`)).Identity: KinesisIdentity(stream, "shardId-000000000006", number1),
 	} {
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

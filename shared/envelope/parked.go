@@ -56,8 +56,8 @@ func Park(b *Batch, i int, reason, rules string, now time.Time) Parked {
 	return p
 }
 
-// MarshalJSON returns the document. It is ASCII within MaxParked, so every queue takes it; a record too large for that is
-// an error that wraps ErrParkedSize.
+// MarshalJSON returns the document. It is ASCII within MaxParked, so every queue takes it; a record too large for
+// that is an error that wraps ErrParkedSize.
 func (p Parked) MarshalJSON() ([]byte, error) {
 	type members Parked
 	body, err := json.Marshal(struct {

@@ -8,14 +8,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ErrUnnamed reports a failed record that cannot be named in an answer. Lambda takes an answer with an empty name for the
-// failure of the whole batch; an error says the same and says why.
+// ErrUnnamed reports a failed record that cannot be named in an answer. Lambda takes an answer with an empty name for
+// the failure of the whole batch; an error says the same and says why.
 var ErrUnnamed = errors.New("failed record without a name")
 
 // Respond returns the answer that has exactly the records with the given indices delivered again. SQS: their message
-// ids. Kinesis: their sequence numbers, the lowest first; Lambda goes back to the lowest, so that every record from there
-// on comes again (https://docs.aws.amazon.com/lambda/latest/dg/services-kinesis-batchfailurereporting.html). No failed
-// record: {"batchItemFailures":[]}. The mapping heeds it only under ReportBatchItemFailures.
+// ids. Kinesis: their sequence numbers, the lowest first; Lambda goes back to the lowest, so that every record from
+// there on comes again (https://docs.aws.amazon.com/lambda/latest/dg/services-kinesis-batchfailurereporting.html). No
+// failed record: {"batchItemFailures":[]}. The mapping heeds it only under ReportBatchItemFailures.
 func Respond(b *Batch, failed []int) ([]byte, error) {
 	ids := make([]string, 0, len(failed))
 	for _, i := range failed {

@@ -259,8 +259,8 @@ func trimPadding(text []byte) []byte {
 	return text
 }
 
-// room makes the arena ready to take n more bytes and returns how many it holds. It grows by chunks that double, so that it
-// is not much larger than what it takes.
+// room makes the arena ready to take n more bytes and returns how many it holds. It grows by chunks that double, so
+// that it is not much larger than what it takes.
 func (s *scanner) room(n int) int {
 	if cap(s.arena)-len(s.arena) < n {
 		s.arena = make([]byte, 0, max(n, 2*cap(s.arena), firstChunk))

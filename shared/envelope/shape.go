@@ -2,10 +2,10 @@ package envelope
 
 import "bytes"
 
-// shape is what all records of an event have in common: the text between their scalars. Lambda writes every record of an
-// event in one form, so once the first is read by the rules of JSON, the others are read by comparing that text and
-// consuming scalars in its gaps. That is exactly as strict: the text has been found well formed around any value, and
-// each scalar is consumed as in the first record. A record of another form is read like the first.
+// shape is what all records of an event have in common: the text between their scalars. Lambda writes every record of
+// an event in one form, so once the first is read by the rules of JSON, the others are read by comparing that text
+// and consuming scalars in its gaps. That is exactly as strict: the text has been found well formed around any value,
+// and each scalar is consumed as in the first record. A record of another form is read like the first.
 type shape struct {
 	steps  []step
 	end    int    // of the last scalar

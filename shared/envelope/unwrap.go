@@ -19,8 +19,8 @@ const (
 // ErrPayload reports a payload in which no documents can be found. It is the same on every delivery: a bad record.
 var ErrPayload = errors.New("payload cannot be read")
 
-// Opener finds the documents in payloads. What a payload is wrapped in is told from its content. An Opener may be used by
-// many goroutines and keeps what is costly to set up; make it by NewOpener.
+// Opener finds the documents in payloads. What a payload is wrapped in is told from its content. An Opener may be
+// used by many goroutines and keeps what is costly to set up; make it by NewOpener.
 type Opener struct {
 	maxUnpacked, maxDocuments int
 	layers                    []layer
@@ -28,8 +28,8 @@ type Opener struct {
 	unzstd                    func() (*zstd.Decoder, error)
 }
 
-// layer is one kind of wrapping. The first whose is recognises a payload opens it and hands what was inside to inner, one
-// payload or several, in order; inner's payload is not kept. No layer: the payload is JSON.
+// layer is one kind of wrapping. The first whose is recognises a payload opens it and hands what was inside to inner,
+// one payload or several, in order; inner's payload is not kept. No layer: the payload is JSON.
 type layer struct {
 	is   func(payload []byte) bool
 	open func(payload []byte, left *allowance, inner func(payload []byte) error) error
@@ -59,13 +59,13 @@ func magic(prefix string) func([]byte) bool {
 	}
 }
 
-// Documents calls each for every document in payload, in order. A document is the text of one JSON object; payload is one
-// of them, an array of them, or several values of these two sorts behind each other with or without white space between
-// them (so also one a line), with or without a byte order mark, under up to MaxLayers of gzip or zstd. An empty array
-// holds no documents.
+// Documents calls each for every document in payload, in order. A document is the text of one JSON object; payload is
+// one of them, an array of them, or several values of these two sorts behind each other with or without white space
+// between them (so also one a line), with or without a byte order mark, under up to MaxLayers of gzip or zstd. An
+// empty array holds no documents.
 //
-// The error of each ends the walk and is returned as it is. Any other error wraps ErrPayload: then nothing in payload is
-// to be trusted, though each may have seen documents already. doc is not kept after each returns.
+// The error of each ends the walk and is returned as it is. Any other error wraps ErrPayload: then nothing in payload
+// is to be trusted, though each may have seen documents already. doc is not kept after each returns.
 func (o *Opener) Documents(payload []byte, each func(doc []byte) error) error {
 	if o.wrapping(payload) == nil { // as nearly always; this way costs no allocation
 		return documents(payload, &allowance{documents: o.maxDocuments}, each)

@@ -76,9 +76,12 @@ func TestD6_EveryDocumentOfARecordIsFoundInOrder(t *testing.T) {
 }
 
 func TestD6_ARecordThatIsNotWhollyDocumentsIsBad(t *testing.T) {
-	for _, payload := range []string{"", " \n", "\uFEFF", "not json", "null", "5", `"text"`, "true", `{"a":1`, `{"a":1}}`, `{"a":1},{"b":2}`,
-		`{"a":1} x`, `[{"a":1},5]`, `[{"a":1},[{}]]`, `[{"a":1}`, `[{"a":1},]`, `[,{"a":1}]`, `{"a":1}` + "\x00", "\x00", "{'a':1}", `{"a":01}`,
-		`{"a":+1}`, `{"a":.5}`, `{"a":1.}`, `{"a":1e}`, `{"a":tru}`, `{"a":"` + "\n" + `"}`, `{"a" 1}`, `{a:1}`, `{"a":1,}`, `{"a":"\q"}`, `{"a":NaN}`,
+	for _, payload := range []string{"", " \n", "\uFEFF", "not json", "null", "5", `"text"`, "true", `{"a":1`,
+		`{"a":1}}`, `{"a":1},{"b":2}`,
+		`{"a":1} x`, `[{"a":1},5]`, `[{"a":1},[{}]]`, `[{"a":1}`, `[{"a":1},]`, `[,{"a":1}]`, `{"a":1}` + "\x00", "\x00",
+		"{'a':1}", `{"a":01}`,
+		`{"a":+1}`, `{"a":.5}`, `{"a":1.}`, `{"a":1e}`, `{"a":tru}`, `{"a":"` + "\n" + `"}`, `{"a" 1}`, `{a:1}`, `{"a":1,}`,
+		`{"a":"\q"}`, `{"a":NaN}`,
 		"{\"a\":1}\n{\"b\":", "\xff\xfe{\x00", `{"a":[1}]`} {
 		if found, err := docs(NewOpener(), payload); !errors.Is(err, ErrPayload) {
 			t.Errorf("%q: %d documents, %v, want ErrPayload", payload, len(found), err)
@@ -99,8 +102,10 @@ func TestD3_GzipIsOpenedByContentAndReadWholeOrNotAtAll(t *testing.T) {
 	}
 	spoilt := bytes.Clone(data)
 	spoilt[len(spoilt)-8] ^= 1 // the checksum
-	for name, payload := range map[string]string{"checksum": string(spoilt), "trailing text": string(data) + "{}", "magic alone": "\x1f\x8b",
-		"zstd magic alone": "\x28\xb5\x2f\xfd", "zstd cut": zstdded(`{"a":1}`)[:12], "zstd and text": zstdded(`{"a":1}`) + "{}"} {
+	for name, payload := range map[string]string{"checksum": string(spoilt), "trailing text": string(data) + "{}",
+		"magic alone":      "\x1f\x8b",
+		"zstd magic alone": "\x28\xb5\x2f\xfd", "zstd cut": zstdded(`{"a":1}`)[:12], "zstd and text": zstdded(`{"a":1}`) +
+			"{}"} {
 		if found, err := docs(NewOpener(), payload); !errors.Is(err, ErrPayload) || len(found) != 0 {
 			t.Errorf("%s: %q, %v, want ErrPayload", name, found, err)
 		}

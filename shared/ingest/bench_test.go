@@ -41,13 +41,16 @@ func views(n int) []byte {
 	pages := rand.NewZipf(random, 1.1, 1, 49)
 	var e events.KinesisEvent
 	for i := range n {
-		data, _ := json.Marshal(view{fmt.Sprintf("0f8fad5b-d9cb-469f-a165-%012d", i), fmt.Sprintf("/page/%d", pages.Uint64()), "DE",
+		data, _ := json.Marshal(view{fmt.Sprintf("0f8fad5b-d9cb-469f-a165-%012d", i), fmt.Sprintf("/page/%d",
+			pages.Uint64()), "DE",
 			1_700_000_000_000 + int64(i), "curl/8"})
+		at := events.SecondsEpochTime{Time: time.UnixMilli(1_700_000_000_123 + int64(i))}
 		number := fmt.Sprintf("4959033827149025660855969253836157109592157598913658%04d", i)
 		e.Records = append(e.Records, events.KinesisEventRecord{
-			AwsRegion: "eu-west-1", EventID: "shardId-000000000006:" + number, EventName: "aws:kinesis:record", EventSource: "aws:kinesis",
+			AwsRegion: "eu-west-1", EventID: "shardId-000000000006:" + number, EventName: "aws:kinesis:record",
+			EventSource:    "aws:kinesis",
 			EventSourceArn: streamARN, EventVersion: "1.0", InvokeIdentityArn: "arn:aws:iam::111122223333:role/views-counter",
-			Kinesis: events.KinesisRecord{ApproximateArrivalTimestamp: events.SecondsEpochTime{Time: time.UnixMilli(1_700_000_000_123 + int64(i))},
+			Kinesis: events.KinesisRecord{ApproximateArrivalTimestamp: at,
 				Data: data, PartitionKey: fmt.Sprint(i), SequenceNumber: number, KinesisSchemaVersion: "1.0"},
 		})
 	}
@@ -83,7 +86,8 @@ func naive(sink inMemory, raw []byte) ([]byte, error) {
 				events.KinesisBatchItemFailure{ItemIdentifier: r.Kinesis.SequenceNumber})
 			continue
 		}
-		event := []tally.Event{{ID: v.EventID, Adds: []tally.Add{{Cell: tally.Cell{Counter: "views", Key: v.Page, Window: "all"}, Delta: 1}}}}
+		event := []tally.Event{{ID: v.EventID, Adds: []tally.Add{{Cell: tally.Cell{Counter: "views", Key: v.Page,
+			Window: "all"}, Delta: 1}}}}
 		sink.MergeMany(context.Background(), event)
 	}
 	return json.Marshal(answer)

@@ -41,8 +41,8 @@ func fateOf(err error) fate {
 	return fate{failed, err}
 }
 
-// worstOf is the fate of a record whose events came out so. One that must be counted again outweighs one that never can:
-// the record comes again, and is bad once nothing else is left.
+// worstOf is the fate of a record whose events came out so. One that must be counted again outweighs one that never
+// can: the record comes again, and is bad once nothing else is left.
 func worstOf(outcomes []merge.Outcome) fate {
 	worst := fate{verdict: done}
 	for _, o := range outcomes {

@@ -26,7 +26,8 @@ func TestFIFO_AfterAFailureTheRestOfTheGroupIsReportedAndLeftAlone(t *testing.T)
 	} {
 		m := newMachine(t, envelope.SQS, nil)
 		m.store.Fault = func(call mergetest.Call) mergetest.Fault {
-			if call.Method == mergetest.Commit && slices.ContainsFunc(call.Adds, func(a merge.SlottedAdd) bool { return a.Cell.Key == c.bad }) {
+			if call.Method == mergetest.Commit && slices.ContainsFunc(call.Adds,
+				func(a merge.SlottedAdd) bool { return a.Cell.Key == c.bad }) {
 				if c.arn == queueARN { // the chunk has the others too
 					return mergetest.RefuseOn(call, func(a merge.SlottedAdd) bool { return a.Cell.Key == c.bad })
 				}
@@ -40,7 +41,8 @@ func TestFIFO_AfterAFailureTheRestOfTheGroupIsReportedAndLeftAlone(t *testing.T)
 		m.store.Fault = nil
 		batch := slices.Clone(batch)
 		batch[5].body = good("e6", "b")
-		if got := m.invoke(t, t.Context(), queueEvent(c.arn, batch...)); len(got) != 0 || m.total("a") != "1" || m.total("b") != "5" {
+		if got := m.invoke(t, t.Context(), queueEvent(c.arn, batch...)); len(got) != 0 || m.total("a") != "1" ||
+			m.total("b") != "5" {
 			t.Errorf("%s, delivered again: %v, a = %s, b = %s", name, got, m.total("a"), m.total("b"))
 		}
 	}
@@ -48,7 +50,8 @@ func TestFIFO_AfterAFailureTheRestOfTheGroupIsReportedAndLeftAlone(t *testing.T)
 
 func TestFIFO_ABadMessageHoldsItsGroupBack(t *testing.T) {
 	m := newMachine(t, envelope.SQS, nil)
-	batch := queueEvent(queueARN+".fifo", message{"m1", "g", "not json"}, message{"m2", "g", good("e2", "a")}, message{"m3", "h", good("e3", "a")})
+	batch := queueEvent(queueARN+".fifo", message{"m1", "g", "not json"}, message{"m2", "g", good("e2", "a")},
+		message{"m3", "h", good("e3", "a")})
 	if got := m.invoke(t, t.Context(), batch); !slices.Equal(got, []string{"m1", "m2"}) || m.total("a") != "1" {
 		t.Errorf("%v come again, a = %s", got, m.total("a"))
 	}
@@ -75,7 +78,8 @@ func TestFIFO_WithinAGroupTheOrderIsKept(t *testing.T) {
 		group := []string{"g", "h", "k"}[i%3]
 		batch = append(batch, message{fmt.Sprint("m", i), group, good(fmt.Sprint("e", i), group)})
 	}
-	if got := m.invoke(t, t.Context(), queueEvent(queueARN+".fifo", batch...)); len(got) != 0 || len(order) != 10 || !slices.IsSorted(order) {
+	if got := m.invoke(t, t.Context(), queueEvent(queueARN+".fifo", batch...)); len(got) != 0 || len(order) != 10 ||
+		!slices.IsSorted(order) {
 		t.Errorf("%v come again, order %v", got, order)
 	}
 }

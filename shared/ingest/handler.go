@@ -71,18 +71,19 @@ type Handler struct {
 func New(c Config) (*Handler, error) {
 	var faults []error
 	if c.Kind != envelope.Kinesis && c.Kind != envelope.SQS {
-		faults = append(faults, fmt.Errorf("Kind is %q: set it to %q or %q", c.Kind, envelope.Kinesis, envelope.SQS))
+		faults = append(faults, fmt.Errorf("kind %q: set it to %q or %q", c.Kind, envelope.Kinesis, envelope.SQS))
 	}
 	if c.Rules == nil {
-		faults = append(faults, errors.New("Rules is nil: pass the rules that say what to count"))
+		faults = append(faults, errors.New("no rules: pass those that say what to count"))
 	}
 	if c.Sink == nil {
-		faults = append(faults, errors.New("Sink is nil: pass what counts events"))
+		faults = append(faults, errors.New("no sink: pass what counts events"))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("ingest configuration: %w", err)
 	}
-	h := &Handler{kind: c.Kind, rules: c.Rules, sink: c.Sink, parker: c.Parker, recorder: c.Recorder, log: c.Log, now: c.Now,
+	h := &Handler{kind: c.Kind, rules: c.Rules, sink: c.Sink, parker: c.Parker, recorder: c.Recorder, log: c.Log,
+		now:    c.Now,
 		opener: envelope.NewOpener()}
 	if h.recorder == nil {
 		h.recorder = silent{}

@@ -20,9 +20,9 @@ import (
 // records of many documents are merged in more than one go.
 const maxPending = 16_384
 
-// Invoke handles one invocation of a function: raw is the event, the answer is what Lambda reads. It returns an error and
-// no answer, so that the whole batch comes again, where raw is not an event of the handler's source or anything failed
-// outside a single record. It never panics, and keeps nothing of raw.
+// Invoke handles one invocation of a function: raw is the event, the answer is what Lambda reads. It returns an error
+// and no answer, so that the whole batch comes again, where raw is not an event of the handler's source or anything
+// failed outside a single record. It never panics, and keeps nothing of raw.
 //
 // It implements the Handler of package lambda, which hands over the event's bytes without parsing them first.
 func (h *Handler) Invoke(ctx context.Context, raw []byte) (answer []byte, err error) {

@@ -64,9 +64,12 @@ func TestC2_WithTheStoreDownEveryRecordIsNamed(t *testing.T) {
 
 func TestC2_ASinkThatBreaksItsContractAcknowledgesNothing(t *testing.T) {
 	for name, sink := range map[string]sinkFunc{
-		"panics":      func(context.Context, []tally.Event) []merge.Outcome { panic("sink") },
-		"nil":         func(context.Context, []tally.Event) []merge.Outcome { return nil },
-		"too few":     func(context.Context, []tally.Event) []merge.Outcome { return []merge.Outcome{{Status: merge.Counted}} },
+		"panics": func(context.Context, []tally.Event) []merge.Outcome { panic("sink") },
+		"nil":    func(context.Context, []tally.Event) []merge.Outcome { return nil },
+		"too few": func(context.Context,
+			[]tally.Event) []merge.Outcome {
+			return []merge.Outcome{{Status: merge.Counted}}
+		},
 		"zero values": func(_ context.Context, e []tally.Event) []merge.Outcome { return make([]merge.Outcome, len(e)) },
 		"no status": func(_ context.Context, e []tally.Event) []merge.Outcome {
 			return slices.Repeat([]merge.Outcome{{Status: 99}}, len(e))
@@ -110,7 +113,8 @@ func TestC3_WhatIsNotAnEventOfTheSourceIsAnErrorAndCountsNothing(t *testing.T) {
 		event string
 	}{
 		{sqs, `{}`}, {sqs, `{"records":[]}`}, {sqs, `{"Records":null}`}, {sqs, `{"Records":[]}`}, {sqs, `[]`}, {sqs, ``},
-		{sqs, string(kinesisEvent(good("e1", "a")))}, {kinesis, string(sqsEvent(good("e1", "a")))}, {kinesis, `{}`}, {kinesis, `[]`},
+		{sqs, string(kinesisEvent(good("e1", "a")))}, {kinesis, string(sqsEvent(good("e1", "a")))}, {kinesis, `{}`},
+		{kinesis, `[]`},
 		{sqs, `{"Records":[{"eventSource":"aws:s3","s3":{}}]}`},
 	} {
 		answer, err := c.m.Invoke(t.Context(), []byte(c.event))
@@ -131,10 +135,12 @@ func TestC3_WhatIsNotAnEventOfTheSourceIsAnErrorAndCountsNothing(t *testing.T) {
 
 func TestC4_OneUnreadableRecordLeavesItsNeighboursAlone(t *testing.T) {
 	for kind, want := range map[envelope.Kind]string{envelope.SQS: "m2", envelope.Kinesis: "2"} {
-		for _, body := range []string{"not json", `{"id":"e2","key":"a","delta":1.5}`, `{"id":"e2","key":"","delta":1}`, `{"id":"e2","key":"a"}`, "", `[5]`, "\x1f\x8b\x08"} {
+		for _, body := range []string{"not json", `{"id":"e2","key":"a","delta":1.5}`, `{"id":"e2","key":"","delta":1}`,
+			`{"id":"e2","key":"a"}`, "", `[5]`, "\x1f\x8b\x08"} {
 			m := newMachine(t, kind, nil)
 			event := map[envelope.Kind]func(...string) []byte{envelope.Kinesis: kinesisEvent, envelope.SQS: sqsEvent}[kind]
-			if got := m.invoke(t, t.Context(), event(good("e1", "a"), body, good("e3", "a"))); !slices.Equal(got, []string{want}) {
+			if got := m.invoke(t, t.Context(), event(good("e1", "a"), body, good("e3", "a"))); !slices.Equal(got,
+				[]string{want}) {
 				t.Errorf("%s %q: %v come again, want %s", kind, body, got, want)
 			}
 			if m.total("a") != "2" {
@@ -146,7 +152,8 @@ func TestC4_OneUnreadableRecordLeavesItsNeighboursAlone(t *testing.T) {
 
 func TestC4_ACounterThatCannotTakeItsAddIsABadRecord(t *testing.T) {
 	parker := new(lot)
-	for kind, event := range map[envelope.Kind]func(...string) []byte{envelope.Kinesis: kinesisEvent, envelope.SQS: sqsEvent} {
+	for kind, event := range map[envelope.Kind]func(...string) []byte{envelope.Kinesis: kinesisEvent,
+		envelope.SQS: sqsEvent} {
 		m := newMachine(t, kind, func(c *Config, _ *merge.Config) { c.Parker = parker })
 		m.store.Fault = func(call mergetest.Call) mergetest.Fault {
 			return mergetest.RefuseOn(call, func(a merge.SlottedAdd) bool { return a.Cell.Key == "text" })
@@ -219,11 +226,13 @@ func TestC7_APanicAfterTheClaimLosesAndDoublesNothing(t *testing.T) {
 }
 
 func TestD6_EveryDocumentOfARecordCountsUnderItsOwnIdentity(t *testing.T) {
-	for kind, event := range map[envelope.Kind]func(...string) []byte{envelope.Kinesis: kinesisEvent, envelope.SQS: sqsEvent} {
+	for kind, event := range map[envelope.Kind]func(...string) []byte{envelope.Kinesis: kinesisEvent,
+		envelope.SQS: sqsEvent} {
 		m := newMachine(t, kind, nil)
 		// Without an id of their own the documents are told apart by their place.
 		anonymous := `{"key":"a","delta":1}`
-		batch := event(good("e3", "a")+"\n"+good("e4", "a")+"\n", "["+anonymous+","+anonymous+"]", anonymous+anonymous+anonymous, "\uFEFF"+anonymous)
+		batch := event(good("e3", "a")+"\n"+good("e4", "a")+"\n", "["+anonymous+","+anonymous+"]",
+			anonymous+anonymous+anonymous, "\uFEFF"+anonymous)
 		for delivery := range 2 {
 			if got := m.invoke(t, t.Context(), batch); len(got) != 0 || m.total("a") != "8" {
 				t.Errorf("%s, delivery %d: %v come again, a = %s, want 8", kind, delivery, got, m.total("a"))
@@ -239,7 +248,8 @@ func TestD6_ARecordWithOneBadDocumentIsBadAsAWhole(t *testing.T) {
 	if got := m.invoke(t, t.Context(), kinesisEvent(good("e0", "a"), payload)); len(got) != 0 || m.total("a") != "1" {
 		t.Fatalf("%v come again, a = %s, want 1", got, m.total("a"))
 	}
-	if len(parker.kept) != 1 || string(parker.kept[0].Payload) != payload || !strings.HasPrefix(parker.kept[0].Reason, "document 1: ") {
+	if len(parker.kept) != 1 || string(parker.kept[0].Payload) != payload || !strings.HasPrefix(parker.kept[0].Reason,
+		"document 1: ") {
 		t.Errorf("parked %+v", parker.kept)
 	}
 }

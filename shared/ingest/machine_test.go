@@ -107,9 +107,10 @@ func named(t *testing.T, answer []byte) []string {
 func kinesisEvent(payloads ...string) []byte {
 	var records []string
 	for i, payload := range payloads {
-		records = append(records, fmt.Sprintf(`{"kinesis":{"sequenceNumber":"%d","data":%q,"approximateArrivalTimestamp":1700000000.5},`+
-			`"eventSource":"aws:kinesis","eventID":"shardId-000000000001:%d","eventSourceARN":%q}`,
-			i+1, base64.StdEncoding.EncodeToString([]byte(payload)), i+1, streamARN))
+		records = append(records,
+			fmt.Sprintf(`{"kinesis":{"sequenceNumber":"%d","data":%q,"approximateArrivalTimestamp":1700000000.5},`+
+				`"eventSource":"aws:kinesis","eventID":"shardId-000000000001:%d","eventSourceARN":%q}`,
+				i+1, base64.StdEncoding.EncodeToString([]byte(payload)), i+1, streamARN))
 	}
 	return fmt.Appendf(nil, `{"Records":[%s]}`, strings.Join(records, ","))
 }
@@ -129,8 +130,9 @@ func queueEvent(arn string, messages ...message) []byte {
 	var records []string
 	for _, m := range messages {
 		body, _ := json.Marshal(m.body)
-		records = append(records, fmt.Sprintf(`{"messageId":%q,"body":%s,"attributes":{"SentTimestamp":"1700000000500","MessageGroupId":%q},`+
-			`"eventSource":"aws:sqs","eventSourceARN":%q}`, m.id, body, m.group, arn))
+		records = append(records,
+			fmt.Sprintf(`{"messageId":%q,"body":%s,"attributes":{"SentTimestamp":"1700000000500","MessageGroupId":%q},`+
+				`"eventSource":"aws:sqs","eventSourceARN":%q}`, m.id, body, m.group, arn))
 	}
 	return fmt.Appendf(nil, `{"Records":[%s]}`, strings.Join(records, ","))
 }

@@ -33,8 +33,8 @@ func (in *invocation) leaveTimeToPark(ctx context.Context) (context.Context, con
 	return context.WithDeadline(ctx, end.Add(-min(time.Until(end)/10, maxParkTime)))
 }
 
-// park parks the bad records, the first ones first, so that a shard moves on even if time runs out. What is not parked in
-// time must come again.
+// park parks the bad records, the first ones first, so that a shard moves on even if time runs out. What is not
+// parked in time must come again.
 func (in *invocation) park(ctx context.Context) {
 	if !in.parks() {
 		return

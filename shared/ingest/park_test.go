@@ -25,7 +25,8 @@ func parking(t *testing.T, p Parker) *machine {
 func TestPark_ABadRecordIsKeptWithAllThatItTakesToCountItLater(t *testing.T) {
 	parker := new(lot)
 	m := parking(t, parker)
-	if got := m.invoke(t, t.Context(), kinesisEvent(good("e1", "a"), "not json", good("e3", "a"))); len(got) != 0 || m.total("a") != "2" {
+	if got := m.invoke(t, t.Context(), kinesisEvent(good("e1", "a"), "not json", good("e3", "a"))); len(got) != 0 ||
+		m.total("a") != "2" {
 		t.Fatalf("%v come again, a = %s", got, m.total("a"))
 	}
 	if len(parker.kept) != 1 {
@@ -34,7 +35,8 @@ func TestPark_ABadRecordIsKeptWithAllThatItTakesToCountItLater(t *testing.T) {
 	p := parker.kept[0]
 	if p.Kind != envelope.Kinesis || p.Source != streamARN || p.Shard != "shardId-000000000001" || p.Number != "2" ||
 		p.Identity != envelope.KinesisIdentity(streamARN, p.Shard, "2") || string(p.Payload) != "not json" || p.Round != 0 ||
-		p.Rules != m.rules.Digest() || !strings.HasPrefix(p.Reason, "payload cannot be read: ") || p.Arrived.UnixMilli() != 1_700_000_000_500 ||
+		p.Rules != m.rules.Digest() || !strings.HasPrefix(p.Reason, "payload cannot be read: ") ||
+		p.Arrived.UnixMilli() != 1_700_000_000_500 ||
 		p.First.IsZero() || !p.First.Equal(p.Last) || p.First.Location() != time.UTC {
 		t.Errorf("parked %+v", p)
 	}
@@ -61,7 +63,8 @@ func TestPark_ARecordThatCannotBeParkedComesAgain(t *testing.T) {
 	if got := parker.numbers(); !slices.Equal(got, []string{"3"}) {
 		t.Errorf("parked %v", got)
 	}
-	if log := m.log.String(); !strings.Contains(log, errFull.Error()) || !strings.Contains(log, `"shard":"shardId-000000000001"`) {
+	if log := m.log.String(); !strings.Contains(log, errFull.Error()) || !strings.Contains(log,
+		`"shard":"shardId-000000000001"`) {
 		t.Errorf("the log does not say why and where: %s", log)
 	}
 	parker.refuse = nil
@@ -73,10 +76,12 @@ func TestPark_ARecordThatCannotBeParkedComesAgain(t *testing.T) {
 func TestPark_ARecordTooLargeForAMessageComesAgainAndTheLogSaysSo(t *testing.T) {
 	parker := new(lot)
 	m := parking(t, parker)
-	if got := m.invoke(t, t.Context(), kinesisEvent(strings.Repeat("x", 800_000), strings.Repeat("x", 700_000))); !slices.Equal(got, []string{"1"}) {
+	if got := m.invoke(t, t.Context(), kinesisEvent(strings.Repeat("x", 800_000), strings.Repeat("x",
+		700_000))); !slices.Equal(got, []string{"1"}) {
 		t.Errorf("%v come again, want 1", got)
 	}
-	if !strings.Contains(m.log.String(), envelope.ErrParkedSize.Error()) || !slices.Equal(parker.numbers(), []string{"2"}) {
+	if !strings.Contains(m.log.String(), envelope.ErrParkedSize.Error()) || !slices.Equal(parker.numbers(),
+		[]string{"2"}) {
 		t.Errorf("parked %v; %s", parker.numbers(), m.log)
 	}
 }
@@ -150,7 +155,8 @@ func TestPark_AfterTheDeadlineNothingIsParkedAndNothingLost(t *testing.T) {
 	m := parking(t, parker)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("gone"))
-	if got := m.invoke(t, ctx, kinesisEvent(good("e1", "a"), "bad")); !slices.Equal(got, []string{"1", "2"}) || len(parker.kept) != 0 {
+	if got := m.invoke(t, ctx, kinesisEvent(good("e1", "a"), "bad")); !slices.Equal(got, []string{"1", "2"}) ||
+		len(parker.kept) != 0 {
 		t.Errorf("%v come again, %d parked", got, len(parker.kept))
 	}
 }

@@ -18,7 +18,8 @@ import (
 )
 
 // drawn is one record of the property test. Each letter of its documents says what the rules or the sink make of one:
-// C counted, D duplicate, F failed, I in flight, R refused, S skipped, B bad, P panic; X stands for what is no document.
+// C counted, D duplicate, F failed, I in flight, R refused, S skipped, B bad, P panic; X stands for what is no
+// document.
 type drawn struct{ group, documents string }
 
 func (d drawn) payload() string {
@@ -33,7 +34,8 @@ func (d drawn) payload() string {
 	return text.String()
 }
 
-var letters = map[byte]merge.Status{'C': merge.Counted, 'D': merge.Duplicate, 'F': merge.Failed, 'I': merge.InFlight, 'R': merge.Refused}
+var letters = map[byte]merge.Status{'C': merge.Counted, 'D': merge.Duplicate, 'F': merge.Failed, 'I': merge.InFlight,
+	'R': merge.Refused}
 
 // world plays the handler's parts, and notes what reached them.
 type world struct {
@@ -52,7 +54,8 @@ func (w *world) Events(dst []tally.Event, doc rules.Document, _ any) ([]tally.Ev
 	case 'P':
 		panic("rules")
 	default:
-		return append(dst, tally.Event{ID: doc.Source, Serial: doc.Serial, Adds: []tally.Add{{Cell: tally.Cell{Key: string(letter)}}}}), nil
+		return append(dst, tally.Event{ID: doc.Source, Serial: doc.Serial,
+			Adds: []tally.Add{{Cell: tally.Cell{Key: string(letter)}}}}), nil
 	}
 }
 
@@ -82,8 +85,10 @@ func TestEveryDocument_EndsInExactlyOneOfCountedDuplicateSkippedParkedFailed(t *
 				rapid.StringMatching(`[CDS]{0,2}[CDFIRSBPX]{1,3}`).Draw(t, "documents")}
 		}), 1, 8).Draw(t, "records")
 		source := rapid.SampledFrom([]string{"kinesis", "kinesis without parking", "sqs", "sqs fifo"}).Draw(t, "source")
-		w := &world{sunk: map[string]bool{}, parked: map[string]bool{}, room: rapid.StringMatching(`[1-8]{0,8}`).Draw(t, "room")}
-		config := Config{Kind: envelope.SQS, Sink: w, Rules: rulesFunc(func(dst []tally.Event, doc rules.Document) ([]tally.Event, error) {
+		w := &world{sunk: map[string]bool{}, parked: map[string]bool{}, room: rapid.StringMatching(`[1-8]{0,8}`).Draw(t,
+			"room")}
+		config := Config{Kind: envelope.SQS, Sink: w, Rules: rulesFunc(func(dst []tally.Event,
+			doc rules.Document) ([]tally.Event, error) {
 			return w.Events(dst, doc, nil)
 		})}
 		event := queueEvent
@@ -99,7 +104,8 @@ func TestEveryDocument_EndsInExactlyOneOfCountedDuplicateSkippedParkedFailed(t *
 		var messages []message
 		var payloads []string
 		for i, d := range records {
-			messages, payloads = append(messages, message{fmt.Sprint(i + 1), d.group, d.payload()}), append(payloads, d.payload())
+			messages, payloads = append(messages, message{fmt.Sprint(i + 1), d.group, d.payload()}), append(payloads,
+				d.payload())
 		}
 		raw := event(arn, messages...)
 		if config.Kind == envelope.Kinesis {
@@ -161,7 +167,8 @@ func TestCount_RecordsOfManyDocumentsAreMergedInSeveralGoes(t *testing.T) {
 	payloads = append(payloads, `{"is":"F"}`)
 	w := &world{sunk: map[string]bool{}}
 	calls, largest := 0, 0
-	h, err := New(Config{Kind: envelope.Kinesis, Rules: rulesFunc(func(dst []tally.Event, doc rules.Document) ([]tally.Event, error) {
+	h, err := New(Config{Kind: envelope.Kinesis, Rules: rulesFunc(func(dst []tally.Event,
+		doc rules.Document) ([]tally.Event, error) {
 		return w.Events(dst, doc, nil)
 	}), Sink: sinkFunc(func(ctx context.Context, events []tally.Event) []merge.Outcome {
 		calls, largest = calls+1, max(largest, len(events))
@@ -184,7 +191,7 @@ func TestNew_NamesEveryFault(t *testing.T) {
 	if err == nil {
 		t.Fatal("no fault")
 	}
-	for _, want := range []string{`Kind is "aws:s3": set it to "aws:kinesis" or "aws:sqs"`, "Rules is nil", "Sink is nil"} {
+	for _, want := range []string{`kind "aws:s3": set it to "aws:kinesis" or "aws:sqs"`, "no rules", "no sink"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
@@ -196,7 +203,8 @@ func TestLog_HasNothingOfWhatARecordSays(t *testing.T) {
 		parker := &lot{refuse: func(context.Context, envelope.Parked) error { return errors.New("queue is away") }}
 		m := newMachine(t, kind, func(c *Config, _ *merge.Config) { c.Parker = parker })
 		event := map[envelope.Kind]func(...string) []byte{envelope.Kinesis: kinesisEvent, envelope.SQS: sqsEvent}[kind]
-		m.invoke(t, t.Context(), event("secret", `{"id":"secret","key":"secret","delta":"secret"}`, `{"secret":`, `{"id":"secret","key":"","delta":1}`,
+		m.invoke(t, t.Context(), event("secret", `{"id":"secret","key":"secret","delta":"secret"}`, `{"secret":`,
+			`{"id":"secret","key":"","delta":1}`,
 			`{"id":["secret"],"key":"a","delta":1}`, `{"secret":1,"secret":2}`))
 		_, _ = m.Invoke(t.Context(), []byte(`{"Records":[{"messageId":"secret","body":"secret"}]}`))
 		if log := m.log.String(); strings.Contains(log, "secret") || strings.Count(log, "\n") < 4 {

@@ -57,7 +57,8 @@ func (in *invocation) report(ctx context.Context) {
 	in.tell(MetricDocuments, in.docs.read, nil)
 	in.tell(MetricSkipped, in.docs.skipped, nil)
 	in.tell(MetricExpired, in.docs.expired, nil)
-	for verdict, name := range [...]string{failed: MetricFailed, done: MetricDone, bad: MetricBad, parked: merge.MetricParked} {
+	for verdict, name := range [...]string{failed: MetricFailed, done: MetricDone, bad: MetricBad,
+		parked: merge.MetricParked} {
 		in.tell(name, n[verdict], first[verdict])
 	}
 	if n[done] < len(in.fates) {
@@ -115,7 +116,8 @@ func (in *invocation) logReason(ctx context.Context, r reason) {
 	case r.verdict == parked:
 		message = "bad records parked"
 	}
-	attributes := []slog.Attr{slog.Int("records", r.records), slog.String("reason", r.text), slog.String("source", in.batch.Source)}
+	attributes := []slog.Attr{slog.Int("records", r.records), slog.String("reason", r.text), slog.String("source",
+		in.batch.Source)}
 	if id := in.batch.Records[r.first].ID; in.batch.Kind == envelope.Kinesis {
 		attributes = append(attributes, slog.String("shard", in.batch.Shard), slog.String("first", id))
 	} else {

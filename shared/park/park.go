@@ -1,5 +1,5 @@
-// Package park sends what cannot be counted to an SQS queue, where it is kept until it is replayed. It is the only sender
-// to SQS, and knows nothing of what it sends; package envelope documents that.
+// Package park sends what cannot be counted to an SQS queue, where it is kept until it is replayed. It is the only
+// sender to SQS, and knows nothing of what it sends; package envelope documents that.
 package park
 
 import (

@@ -1,5 +1,5 @@
-// Package telemetry writes what a function does to its log: JSON lines, and one of them for each invocation with the sums
-// of all that was recorded during it.
+// Package telemetry writes what a function does to its log: JSON lines, and one of them for each invocation with the
+// sums of all that was recorded during it.
 package telemetry
 
 import (

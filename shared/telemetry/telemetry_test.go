@@ -65,7 +65,8 @@ func TestSums_OneLineForEachInvocation(t *testing.T) {
 	s.Count("merged", 1, nil)
 	s.Flush(t.Context())
 	want := []map[string]any{
-		{"level": "INFO", "message": "sums", "merged": 7.0, "failed": 5.0, "failed_cause": "first", "commit_ms": 4.5, "commit_n": 2.0,
+		{"level": "INFO", "message": "sums", "merged": 7.0, "failed": 5.0, "failed_cause": "first", "commit_ms": 4.5,
+			"commit_n":        2.0,
 			"commit_worst_ms": 3.0, "invocation_ms": 10.0},
 		{"level": "INFO", "message": "sums", "merged": 1.0},
 	}
