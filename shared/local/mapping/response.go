@@ -52,7 +52,7 @@ func match(items []map[string]jsontext.Value, ids []string) verdict {
 	for i, item := range items {
 		var id string
 		value, named := item["itemIdentifier"]
-		if !named || value.Kind() != '"' || json.Unmarshal(value, &id) != nil || !known[id] {
+		if !named || json.Unmarshal(value, &id) != nil || !known[id] {
 			return verdict{err: fmt.Errorf("entry %d of batchItemFailures does not name a record of the batch by itemIdentifier", i)}
 		}
 		if v.failed == nil {

@@ -238,6 +238,9 @@ func TestStartingPosition_LatestLeavesClosedShardsAlone(t *testing.T) {
 		w.put("k", "b")
 		w.drained(m)
 		f.wantSeen(w.t, "b")
+		if s := m.Stats().Shards; len(s) != 2 {
+			t.Errorf("shards %+v were read, want the two open ones", s)
+		}
 	})
 }
 

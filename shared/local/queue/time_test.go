@@ -24,13 +24,14 @@ func TestVisibility_EndsAfterTheTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, m mail) {
 		url := m.create(t, "VisibilityTimeout", "60")
 		m.send(t, url, "a")
-		m.one(t, url)
+		first := m.one(t, url).Attributes["ApproximateFirstReceiveTimestamp"]
 		time.Sleep(time.Minute - time.Nanosecond)
 		if got := m.receive(t, url, 0); len(got) != 0 {
 			t.Errorf("received %q before the timeout ended", bodies(got))
 		}
 		time.Sleep(time.Nanosecond)
-		wantAttributes(t, m.one(t, url), map[string]string{"ApproximateReceiveCount": "2"})
+		wantAttributes(t, m.one(t, url), map[string]string{"ApproximateReceiveCount": "2",
+			"ApproximateFirstReceiveTimestamp": first})
 	})
 }
 

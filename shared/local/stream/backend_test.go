@@ -45,6 +45,9 @@ func standIn(config stream.Config) (*kin, *stream.Server) {
 func oracle(t *testing.T) *kin {
 	t.Helper()
 	endpoint := os.Getenv(oracleVar)
+	if endpoint == "" && os.Getenv("ABACUS_ORACLE_REQUIRED") != "" {
+		t.Fatalf("ABACUS_ORACLE_REQUIRED is set, but %s names no implementation", oracleVar)
+	}
 	if endpoint == "" {
 		t.Skipf("%s is not set: start shared/local/oracle/run to compare with a second implementation", oracleVar)
 	}

@@ -63,6 +63,7 @@ var cases = []aCase{
 	{name: "a bad iterator is refused", run: badIterator},
 	{name: "arrival has milliseconds", run: arrival},
 	{name: "split", run: split},
+	{name: "numbers of a child are above its parent's", run: splitSixteenth},
 	{name: "split refuses a bad hash key", run: badSplit},
 	{name: "merge", run: merge},
 	{name: "merge refuses what is not adjacent", run: badMerge},
@@ -229,6 +230,9 @@ func atTimestamp(t *testing.T, k *kin) {
 
 func badStarts(t *testing.T, k *kin) {
 	name := k.create(t, 2)
+	for i := range 20 { // both shards hold some
+		k.put(t, name, fmt.Sprint(i), "x")
+	}
 	number, shard := k.put(t, name, "k", "a")
 	wrong := "shardId-000000000001"
 	if shard == wrong {
@@ -242,7 +246,10 @@ func badStarts(t *testing.T, k *kin) {
 		_, err := k.GetShardIterator(t.Context(), &in)
 		return err
 	}
-	wantCode(t, start(name, wrong, number, "AT_SEQUENCE_NUMBER"), "InvalidArgumentException")
+	early := *k.read(t, k.horizon(t, name, shard), 1).Records[0].SequenceNumber
+	for _, elsewhere := range []string{number, early} {
+		wantCode(t, start(name, wrong, elsewhere, "AT_SEQUENCE_NUMBER"), "InvalidArgumentException")
+	}
 	wantCode(t, start(name, shard, "", "AT_SEQUENCE_NUMBER"), "InvalidArgumentException")
 	wantCode(t, start(name, shard, "", "AFTER_SEQUENCE_NUMBER"), "InvalidArgumentException")
 	wantCode(t, start(name, shard, number, "TRIM_HORIZON"), "InvalidArgumentException")

@@ -59,6 +59,29 @@ func split(t *testing.T, k *kin) {
 	}
 }
 
+// splitSixteenth: the number of a shard above 15 starts with a lower hexadecimal digit than its parent's.
+func splitSixteenth(t *testing.T, k *kin) {
+	name, parent := k.create(t, 16), "shardId-000000000015"
+	put := func() (number, shard string) {
+		out, err := k.PutRecord(t.Context(), &kinesis.PutRecordInput{StreamName: &name, PartitionKey: aws.String("k"),
+			Data: []byte("x"), ExplicitHashKey: aws.String(last)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *out.SequenceNumber, *out.ShardId
+	}
+	before, shard := put()
+	_, err := k.SplitShard(t.Context(), &kinesis.SplitShardInput{StreamName: &name, ShardToSplit: &parent,
+		NewStartingHashKey: aws.String("335000000000000000000000000000000000000")})
+	if err != nil || shard != parent {
+		t.Fatal(err, shard)
+	}
+	k.active(t, name)
+	if after, child := put(); after <= before || child != "shardId-000000000017" {
+		t.Errorf("the child %s gave %s, want a number above its parent's %s", child, after, before)
+	}
+}
+
 func badSplit(t *testing.T, k *kin) {
 	name := k.create(t, 2)
 	for _, key := range []string{"0", "1", middle, last} {
@@ -173,9 +196,14 @@ func retention(t *testing.T, k *kin) {
 	if err != nil || *described.StreamDescription.RetentionPeriodHours != 48 {
 		t.Errorf("described %v %v, want 48 hours", described, err)
 	}
-	_, err = k.DecreaseStreamRetentionPeriod(t.Context(),
-		&kinesis.DecreaseStreamRetentionPeriodInput{StreamName: &name, RetentionPeriodHours: aws.Int32(24)})
-	wantCode(t, err, "")
+	for _, c := range []struct {
+		hours int32
+		want  string
+	}{{72, "InvalidArgumentException"}, {24, ""}} {
+		_, err = k.DecreaseStreamRetentionPeriod(t.Context(),
+			&kinesis.DecreaseStreamRetentionPeriodInput{StreamName: &name, RetentionPeriodHours: &c.hours})
+		wantCode(t, err, c.want)
+	}
 }
 
 func shardPages(t *testing.T, k *kin) {

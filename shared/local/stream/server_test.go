@@ -147,6 +147,9 @@ func TestStream_ANewOneOfTheSameNameIsAnother(t *testing.T) {
 	}
 	_, err = k.GetRecords(t.Context(), &kinesis.GetRecordsInput{ShardIterator: &at})
 	wantCode(t, err, "ResourceNotFoundException")
+	for range 5 {
+		k.put(t, name, "k", "b")
+	}
 	_, err = k.GetShardIterator(t.Context(), &kinesis.GetShardIteratorInput{StreamName: &name,
 		ShardId: aws.String("shardId-000000000000"), ShardIteratorType: "AT_SEQUENCE_NUMBER",
 		StartingSequenceNumber: &number})
