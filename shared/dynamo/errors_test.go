@@ -11,6 +11,11 @@ import (
 
 	"abacus/shared/merge"
 	"abacus/shared/tally"
+
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 )
 
 // kindOf says which of merge.Store's promises an error makes.
@@ -290,5 +295,28 @@ func TestAbort_ContendedByItsOwnCommitIsAConflictOnTheRecord(t *testing.T) {
 	_, err := storeOn(t, scripted(t, s)).Abort(t.Context(), secretToken, time.Now())
 	if kindOf(err) != "conflict [] true" {
 		t.Errorf("%v", err)
+	}
+}
+
+// An answer after tries that nobody saw says nothing of those tries: case B5, with the SDK's own retries on.
+func TestClassify_TheLastOfSeveralTriesPromisesNothing(t *testing.T) {
+	throttle := &types.ProvisionedThroughputExceededException{}
+	for _, test := range []struct {
+		err  error
+		want class
+	}{
+		{throttle, throttled},
+		{&retry.MaxAttemptsError{Attempt: 1, Err: throttle}, throttled},
+		{&retry.MaxAttemptsError{Attempt: 2, Err: throttle}, unknown},
+		{errors.Join(throttle, ratelimit.QuotaExceededError{}), unknown},
+		{fmt.Errorf("failed to get rate limit token, %w", ratelimit.QuotaExceededError{}), unknown},
+		{&smithy.GenericAPIError{Code: "Moonlight"}, unknown},
+		{errors.New("read: connection reset by peer"), unknown},
+		{smithy.InvalidParamsError{}, permanent},
+		{&types.DuplicateItemException{}, condition},
+	} {
+		if got := classify(test.err); got != test.want {
+			t.Errorf("%v is of class %d, want %d", test.err, got, test.want)
+		}
 	}
 }
