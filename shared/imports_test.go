@@ -51,7 +51,7 @@ var arrows = []arrow{
 	{"shared/deploy", []string{"go.yaml.in/yaml/v4"}},
 	{"shared/local/...", []string{
 		"shared/...", dynamoSDK, kinesisSDK, sqsSDK, awsSDK + "/aws", awsConfig, awsKeys, smithy,
-		"github.com/cockroachdb/apd/v3", jsonText, "golang.org/x/sync", "golang.org/x/sys",
+		"github.com/cockroachdb/apd/v3", jsonText, lambda, "golang.org/x/sync", "golang.org/x/sys",
 	}},
 	{"shared/cmd/...", []string{"shared/...", awsSDK + "/aws", awsConfig, "github.com/spf13/cobra"}},
 	{"functions/...", []string{

@@ -79,7 +79,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 	var all []figure
 	for _, r := range rows {
-		if len(o.Rows) > 0 && !slices.ContainsFunc(o.Rows, func(p string) bool { ok, _ := path.Match(p, r.name); return ok }) {
+		wanted := func(pattern string) bool { ok, _ := path.Match(pattern, r.name); return ok }
+		if len(o.Rows) > 0 && !slices.ContainsFunc(o.Rows, wanted) {
 			continue
 		}
 		start := time.Now()

@@ -17,7 +17,6 @@ type memory struct {
 	claims  map[string]merge.Claim
 	records map[merge.Token]merge.Record
 	totals  map[tally.Cell]tally.Sum
-	replies []merge.ClaimReply
 }
 
 func newMemory() *memory {

@@ -118,7 +118,9 @@ func peakMemory(ctx context.Context, bootstrap string, env map[string]string) (f
 	for len(kinesisEvent(all[:n])) > sandbox.MaxRequest {
 		n -= 100
 	}
-	f, err := sandbox.New(sandbox.Config{Name: "bench", Bootstrap: bootstrap, Env: env, Timeout: time.Minute, Concurrency: 1})
+	f, err := sandbox.New(sandbox.Config{
+		Name: "bench", Bootstrap: bootstrap, Env: env, Timeout: time.Minute, Concurrency: 1,
+	})
 	if err != nil {
 		return 0, err
 	}
