@@ -13,7 +13,8 @@
 //   - A first init that fails or outlasts InitTimeout is tried once more, inside the function's timeout.
 //
 // What does not: processes are not frozen between invocations, memory is not limited, and the temporary directory is
-// named by TMPDIR, so a program that writes to /tmp by that name shares it with the machine.
+// named by TMPDIR, so a program that writes to /tmp by that name shares it with the machine. Close gives every process a
+// SIGTERM and time to leave, which Lambda gives only to a function with an extension.
 //
 // Rules are from https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html and
 // https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html.
