@@ -23,7 +23,8 @@ type Config struct {
 	// writes answered with TransactionConflictException, and a repeat with the same token with
 	// TransactionInProgressException. It may sleep or wait for a test.
 	Hold func(context.Context)
-	// Part, if set, decides the fate of each part of a batch. It is called by many goroutines.
+	// Part, if set, decides the fate of each part of a batch. It is called by many goroutines, and must not call the
+	// stand-in.
 	Part func(Part) PartFault
 	// DuplicateShowsItem lets an INSERT that asks for ALL_OLD show the item that was in its way; AWS does not document it.
 	DuplicateShowsItem bool

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,12 +16,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// holding is a stand-in whose transactions on table tab hold their items until the test lets them go.
+// holding is a stand-in whose first transaction holds its items until the test lets it go.
 func holding(t *testing.T) (c *dynamodb.Client, held, release chan struct{}) {
 	held, release = make(chan struct{}), make(chan struct{})
+	var later atomic.Bool
 	_, c = start(t, table.Config{Hold: func(context.Context) {
-		held <- struct{}{}
-		<-release
+		if !later.Swap(true) {
+			held <- struct{}{}
+			<-release
+		}
 	}})
 	makeTable(t, c, "tab", false)
 	return c, held, release
