@@ -38,7 +38,7 @@ type Part struct {
 	Operation string // such as "BatchWriteItem"
 	Index     int    // in the request's order; within one table for BatchGetItem and BatchWriteItem
 	Table     string
-	Key       Item
+	Key       Item // for a statement: the whole item
 }
 
 // PartFault says how one part of a batch goes wrong. The zero value is a healthy one. In BatchGetItem and
