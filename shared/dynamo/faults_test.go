@@ -277,9 +277,11 @@ func flights(n, keys int) []tally.Event {
 }
 
 // merger is the core on a store, impatient.
-func merger(t testing.TB, store merge.Store) *merge.Merger {
+func merger(t testing.TB, store merge.Store, now func() time.Time) *merge.Merger {
 	t.Helper()
-	m, err := merge.New(merge.Config{Store: store, Backoff: time.Millisecond, BackoffCap: 5 * time.Millisecond})
+	m, err := merge.New(merge.Config{
+		Store: store, Now: now, Backoff: time.Millisecond, BackoffCap: 5 * time.Millisecond,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +312,8 @@ func stormy(seed uint64) func(wire.Call) wire.Fault {
 }
 
 // The whole path under lost replies, late requests, refusals and throttles, with the SDK's own retries off and on,
-// claims in batches and one by one, several workers at once: every event is counted once.
+// claims in batches and one by one, several workers at once, whose leases end while they are at work: every event is
+// counted once.
 func TestStore_CountsExactlyThroughAStorm(t *testing.T) {
 	for i, name := range []string{"batches", "single claims", "batches, SDK retries", "single claims, SDK retries"} {
 		t.Run(name, func(t *testing.T) {
@@ -320,20 +323,23 @@ func TestStore_CountsExactlyThroughAStorm(t *testing.T) {
 			sky, client := stormyStandIn(t)
 			o := optionsFor(client)
 			o.SingleClaims = i%2 == 1
+			clock := &mergetest.Clock{}
+			o.Now = clock.Now
 			store := storeOn(t, o)
 			if i >= 2 {
 				store = withRetries(store)
 			}
 			events := flights(90, 3)
 			sky.turn(stormy(seed))
+			d := mergetest.Delivery{Batch: 30, Rounds: 100, Pause: func() { clock.Advance(2 * time.Minute) }}
 			var workers sync.WaitGroup
 			for w := range 3 {
 				workers.Go(func() {
-					m := merger(t, store)
+					m := merger(t, store, clock.Now)
 					mine := slices.Concat(events[w*30:], events[:w*30]) // all take all events, each from its own start
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
-					mergetest.Deliver(t, mine, mergetest.Delivery{Batch: 30, Rounds: 400}, func(batch []tally.Event) []merge.Outcome {
+					mergetest.Deliver(t, mine, d, func(batch []tally.Event) []merge.Outcome {
 						return m.MergeMany(ctx, batch)
 					})
 				})
@@ -360,7 +366,7 @@ func TestB5_ABurstOfThrottlesIsSurvived(t *testing.T) {
 				}
 				return wire.Fault{}
 			})
-			m, events := merger(t, store), flights(500, 1)
+			m, events := merger(t, store, time.Now), flights(500, 1)
 			var workers sync.WaitGroup
 			for w := range 50 {
 				workers.Go(func() {
