@@ -20,7 +20,8 @@ func TestClient_CarriesARequestAndItsAnswer(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = w.Write(append([]byte("got "), body...))
 	}))
-	request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://somewhere:1/x", strings.NewReader("tea"))
+	request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://somewhere:1/x",
+		strings.NewReader("tea"))
 	request.Header.Set("X-Sent", "a")
 	response, err := client.Do(request)
 	if err != nil {
@@ -28,8 +29,9 @@ func TestClient_CarriesARequestAndItsAnswer(t *testing.T) {
 	}
 	defer response.Body.Close()
 	body, _ := io.ReadAll(response.Body)
-	if response.StatusCode != http.StatusTeapot || string(body) != "got tea" || response.Header.Get("X-Seen") != "somewhere:1 a" {
-		t.Errorf("answer %d %q %q", response.StatusCode, body, response.Header.Get("X-Seen"))
+	seen := response.Header.Get("X-Seen")
+	if response.StatusCode != http.StatusTeapot || string(body) != "got tea" || seen != "somewhere:1 a" {
+		t.Errorf("answer %d %q %q", response.StatusCode, body, seen)
 	}
 }
 

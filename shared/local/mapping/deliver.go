@@ -11,8 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// deliver invokes the function with a batch and deletes what it processed. What failed stays in the queue and comes again
-// when its visibility timeout ends (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html).
+// deliver invokes the function with a batch and deletes what it processed. What failed stays in the queue and comes
+// again when its visibility timeout ends
+// (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html).
 func (p *poller) deliver(ctx, work context.Context, batch []message) {
 	q := p.q
 	ids := identifiers(batch)

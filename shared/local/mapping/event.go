@@ -20,7 +20,8 @@ func (t seconds) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(time.Time(t).Round(time.Millisecond).UnixMilli())/1000, 'f', -1, 64), nil
 }
 
-// kinesisEvent and sqsEvent are records of Lambda's events (https://docs.aws.amazon.com/lambda/latest/dg/with-kinesis.html,
+// kinesisEvent and sqsEvent are records of Lambda's events
+// (https://docs.aws.amazon.com/lambda/latest/dg/with-kinesis.html,
 // https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html).
 type kinesisEvent struct {
 	Kinesis struct {

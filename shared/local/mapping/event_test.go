@@ -36,8 +36,8 @@ func TestKinesis_EventIsLambdasToTheLetter(t *testing.T) {
 		w.stream(1)
 		time.Sleep(2987 * time.Millisecond)
 		number := w.put("a<b>é", "Hello")[0]
-		_, err := w.k.PutRecord(w.t.Context(), &kinesis.PutRecordInput{StreamName: aws.String("s"), PartitionKey: aws.String("k"),
-			Data: []byte{}})
+		_, err := w.k.PutRecord(w.t.Context(),
+			&kinesis.PutRecordInput{StreamName: aws.String("s"), PartitionKey: aws.String("k"), Data: []byte{}})
 		w.must(err)
 		f := &function{}
 		m := w.fromKinesis(mapping.KinesisConfig{Invoke: f.invoke, BatchSize: 1, Role: "arn:aws:iam::123456789012:role/r"})
@@ -60,7 +60,8 @@ func TestKinesis_EventIsLambdasToTheLetter(t *testing.T) {
 func TestSQS_EventIsLambdasToTheLetter(t *testing.T) {
 	bubble(t, stream.Config{}, queue.Config{}, func(w *world) {
 		url, _ := w.queue("q.fifo", "FifoQueue", "true")
-		sent, err := w.q.SendMessage(w.t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("Test message."),
+		sent, err := w.q.SendMessage(w.t.Context(), &sqs.SendMessageInput{QueueUrl: &url,
+			MessageBody:    aws.String("Test message."),
 			MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String("d"),
 			MessageAttributes: map[string]types.MessageAttributeValue{
 				"text": {DataType: aws.String("String"), StringValue: aws.String("v")}}})

@@ -72,14 +72,16 @@ func NewKinesis(c KinesisConfig) (*Kinesis, error) {
 	rule((c.StartingPosition == "AT_TIMESTAMP") != c.StartingPositionTimestamp.IsZero(),
 		"StartingPositionTimestamp goes with AT_TIMESTAMP, and with it alone")
 	rule(c.BatchSize >= 1 && c.BatchSize <= 10_000, "BatchSize %d must be 1 to 10000", c.BatchSize)
-	rule(c.BatchingWindow >= 0 && c.BatchingWindow <= 300*time.Second, "BatchingWindow %v must be 0 to 300s", c.BatchingWindow)
+	rule(c.BatchingWindow >= 0 && c.BatchingWindow <= 300*time.Second, "BatchingWindow %v must be 0 to 300s",
+		c.BatchingWindow)
 	rule(c.ParallelizationFactor >= 1 && c.ParallelizationFactor <= 10,
 		"ParallelizationFactor %d must be 1 to 10", c.ParallelizationFactor)
 	rule(c.MaximumRetryAttempts >= -1 && c.MaximumRetryAttempts <= 10_000,
 		"MaximumRetryAttempts %d must be -1 to 10000", c.MaximumRetryAttempts)
 	rule(c.MaximumRecordAge <= 0 || (c.MaximumRecordAge >= time.Minute && c.MaximumRecordAge <= 7*24*time.Hour),
 		"MaximumRecordAge %v must be 60s to 7 days, or 0 for none", c.MaximumRecordAge)
-	rule(c.OnFailure == "" || (c.Queues != nil && c.OnFailureObject == nil), "OnFailure needs Queues, and no OnFailureObject")
+	rule(c.OnFailure == "" || (c.Queues != nil && c.OnFailureObject == nil),
+		"OnFailure needs Queues, and no OnFailureObject")
 	if c.OnFailure != "" {
 		_, err := parseARN(c.OnFailure, "sqs")
 		faults = append(faults, err)
@@ -95,8 +97,8 @@ func NewKinesis(c KinesisConfig) (*Kinesis, error) {
 	return k, nil
 }
 
-// Run reads the stream until ctx ends: it invokes no more then, waits for the invocations under way, and returns nil. It
-// returns an error at once where the stream or the destination does not exist. Call it once.
+// Run reads the stream until ctx ends: it invokes no more then, waits for the invocations under way, and returns nil.
+// It returns an error at once where the stream or the destination does not exist. Call it once.
 func (k *Kinesis) Run(ctx context.Context) error {
 	if err := k.findDestination(ctx); err != nil {
 		return err
@@ -139,7 +141,8 @@ func (k *Kinesis) Run(ctx context.Context) error {
 	}
 }
 
-// list returns the stream's shards. It retries until ctx ends, then returns none; an error says that there is no stream.
+// list returns the stream's shards. It retries until ctx ends, then returns none; an error says that there is no
+// stream.
 func (k *Kinesis) list(ctx context.Context) ([]types.Shard, error) {
 	var out []types.Shard
 	in := &kinesis.ListShardsInput{StreamARN: &k.c.Stream}

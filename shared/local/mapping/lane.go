@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// lane works off the records of one shard that fall to it, one batch at a time, in order. With factor 1 a shard has one.
+// lane works off the records of one shard that fall to it, one batch at a time, in order. With factor 1 a shard has
+// one.
 type lane struct {
 	d       *shard
 	in      chan []*record
@@ -25,8 +26,8 @@ func (l *lane) run(ctx, work context.Context) {
 	}
 }
 
-// gather returns the next batch. It closes on the first of: batch size, batching window, 6 MB. Without a window it holds
-// what is there (https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventsourcemapping.html).
+// gather returns the next batch. It closes on the first of: batch size, batching window, 6 MB. Without a window it
+// holds what is there (https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventsourcemapping.html).
 func (l *lane) gather(ctx context.Context) []*record {
 	if len(l.pending) == 0 && !l.wait(ctx, nil) {
 		return nil

@@ -70,7 +70,8 @@ func (p Pace) backoff(ctx context.Context, n int) bool {
 	return p.sleep(ctx, 1+rand.N(ceiling))
 }
 
-// working returns the context of invocations: it outlives stop by the grace, and ends at the latest when done is called.
+// working returns the context of invocations: it outlives stop by the grace, and ends at the latest when done is
+// called.
 func (p Pace) working(stop context.Context) (work context.Context, done func()) {
 	work, cancel := context.WithCancel(context.WithoutCancel(stop))
 	over := make(chan struct{})

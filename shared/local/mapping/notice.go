@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// notice is the document that an on-failure destination gets: where the records are, and only in S3 also what was in them
-// (https://docs.aws.amazon.com/lambda/latest/dg/kinesis-on-failure-destination.html).
+// notice is the document that an on-failure destination gets: where the records are, and only in S3 also what was in
+// them (https://docs.aws.amazon.com/lambda/latest/dg/kinesis-on-failure-destination.html).
 type notice struct {
 	RequestContext struct {
 		RequestID              string `json:"requestId"`
@@ -101,7 +101,8 @@ func (k *Kinesis) tell(work context.Context, n notice, records []*record) (told 
 	if k.c.OnFailureObject != nil {
 		n.Payload = string(event(texts(records)))
 		now := k.c.Pace.Now().UTC()
-		key = fmt.Sprintf("aws/lambda/%s/%s/%s-%s", k.id, n.Batch.ShardID, now.Format("2006/01/02/2006-01-02T15.04.05"), newID())
+		key = fmt.Sprintf("aws/lambda/%s/%s/%s-%s", k.id, n.Batch.ShardID, now.Format("2006/01/02/2006-01-02T15.04.05"),
+			newID())
 	}
 	text, err := json.Marshal(n)
 	if err != nil {
@@ -112,7 +113,8 @@ func (k *Kinesis) tell(work context.Context, n notice, records []*record) (told 
 			err = k.c.OnFailureObject(key, text)
 		} else {
 			call, cancel := context.WithTimeout(work, callTimeout)
-			_, err = k.c.Queues.SendMessage(call, &sqs.SendMessageInput{QueueUrl: &k.queueURL, MessageBody: aws.String(string(text))})
+			_, err = k.c.Queues.SendMessage(call, &sqs.SendMessageInput{QueueUrl: &k.queueURL,
+				MessageBody: aws.String(string(text))})
 			cancel()
 		}
 		if err == nil {

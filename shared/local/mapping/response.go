@@ -53,7 +53,7 @@ func match(items []map[string]jsontext.Value, ids []string) verdict {
 		var id string
 		value, named := item["itemIdentifier"]
 		if !named || json.Unmarshal(value, &id) != nil || !known[id] {
-			return verdict{err: fmt.Errorf("entry %d of batchItemFailures does not name a record of the batch by itemIdentifier", i)}
+			return verdict{err: fmt.Errorf("entry %d of batchItemFailures names no record of the batch by itemIdentifier", i)}
 		}
 		if v.failed == nil {
 			v.failed = map[string]bool{}

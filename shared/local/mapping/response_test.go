@@ -9,8 +9,8 @@ import (
 	"abacus/shared/local/stream"
 )
 
-// answers are the rows of AWS's tables of responses, for a batch of a, b and c. The first answer is the row's; what comes
-// after it succeeds.
+// answers are the rows of AWS's tables of responses, for a batch of a, b and c. The first answer is the row's; what
+// comes after it succeeds.
 var answers = []struct {
 	name           string
 	answer         func(words, ids []string) (string, error)
@@ -60,7 +60,8 @@ func TestC1_KinesisReadsAResponseByAWSsTable(t *testing.T) {
 					w.stream(1)
 					w.put("k", "a b c")
 					f := &function{answer: first(row.answer)}
-					m := w.fromKinesis(mapping.KinesisConfig{Invoke: f.invoke, MaximumRetryAttempts: -1, ReportBatchItemFailures: reports})
+					m := w.fromKinesis(mapping.KinesisConfig{Invoke: f.invoke, MaximumRetryAttempts: -1,
+						ReportBatchItemFailures: reports})
 					w.start(m)
 					w.drained(m)
 					f.wantSeen(t, wanted(row.name, row.kinesis, reports))

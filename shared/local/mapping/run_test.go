@@ -26,7 +26,8 @@ func TestStop_LetsAnInvocationEndAndStartsNoOther(t *testing.T) {
 			t.Errorf("stopping took %v, want the 9s that the invocation had left", waited)
 		}
 		f.wantSeen(w.t, "a")
-		if s := m.Stats(); s.Shards["shardId-000000000000"].Checkpoint != numbers[0] || s.Running != 0 || s.FailedInvoke != 0 {
+		if s := m.Stats(); s.Shards["shardId-000000000000"].Checkpoint != numbers[0] || s.Running != 0 ||
+			s.FailedInvoke != 0 {
 			t.Errorf("stats %+v, want the checkpoint at a", s)
 		}
 	})
@@ -38,7 +39,8 @@ func TestStop_CutsAnInvocationOffAtTheEndOfTheGrace(t *testing.T) {
 		w.put("k", "a")
 		url, arn := w.queue("failed")
 		f := &function{hold: time.Hour}
-		m := w.fromKinesis(mapping.KinesisConfig{Invoke: f.invoke, OnFailure: arn, Pace: mapping.Pace{Grace: 5 * time.Second}})
+		m := w.fromKinesis(mapping.KinesisConfig{Invoke: f.invoke, OnFailure: arn,
+			Pace: mapping.Pace{Grace: 5 * time.Second}})
 		stop := w.start(m)
 		time.Sleep(time.Second)
 		before := time.Now()
@@ -121,7 +123,8 @@ func TestStats_CountByAWSsNames(t *testing.T) {
 		w.start(m)
 		w.drained(m)
 		s := m.Stats()
-		if s.Polled != 3 || s.Invoked != 5 || s.FailedInvoke != 2 || s.Invocations != 2 || s.Dropped != 0 || s.Running != 0 {
+		if s.Polled != 3 || s.Invoked != 5 || s.FailedInvoke != 2 || s.Invocations != 2 || s.Dropped != 0 ||
+			s.Running != 0 {
 			t.Errorf("stats %+v", s)
 		}
 	})
@@ -129,17 +132,20 @@ func TestStats_CountByAWSsNames(t *testing.T) {
 
 func TestConfig_NamesEverythingThatIsWrong(t *testing.T) {
 	_, err := mapping.NewKinesis(mapping.KinesisConfig{Stream: "s", StartingPosition: "x", BatchSize: 10_001,
-		BatchingWindow: 301 * time.Second, ParallelizationFactor: 11, MaximumRetryAttempts: -2, MaximumRecordAge: 59 * time.Second,
-		OnFailure: "q"})
+		BatchingWindow: 301 * time.Second, ParallelizationFactor: 11, MaximumRetryAttempts: -2,
+		MaximumRecordAge: 59 * time.Second,
+		OnFailure:        "q"})
 	for _, part := range []string{"arn:aws:kinesis", "Client", "StartingPosition", "BatchSize", "BatchingWindow",
 		"ParallelizationFactor", "MaximumRetryAttempts", "MaximumRecordAge", "OnFailure", "arn:aws:sqs"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the error does not tell of %s: %v", part, err)
 		}
 	}
-	for _, c := range []mapping.SQSConfig{{Queue: "u", BatchSize: 11}, {Queue: "u.fifo", BatchSize: 11, BatchingWindow: time.Second},
-		{Queue: "u.fifo", BatchingWindow: time.Second}, {Queue: "u", MaximumConcurrency: 1}, {Queue: "u", MaximumConcurrency: 1001},
-		{Queue: "u", BatchSize: 10_001, BatchingWindow: time.Second}, {BatchSize: 1}, {Queue: "u", BatchingWindow: 301 * time.Second},
+	for _, c := range []mapping.SQSConfig{{Queue: "u", BatchSize: 11},
+		{Queue: "u.fifo", BatchSize: 11, BatchingWindow: time.Second},
+		{Queue: "u.fifo", BatchingWindow: time.Second}, {Queue: "u", MaximumConcurrency: 1},
+		{Queue: "u", MaximumConcurrency: 1001}, {Queue: "u", BatchSize: 10_001, BatchingWindow: time.Second},
+		{BatchSize: 1}, {Queue: "u", BatchingWindow: 301 * time.Second},
 		{Queue: "u", BatchSize: -1}} {
 		bubble(t, stream.Config{}, queue.Config{}, func(w *world) {
 			c.Client, c.Invoke = w.q, (&function{}).invoke

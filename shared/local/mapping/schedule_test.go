@@ -57,8 +57,8 @@ func (d *dice) twist(mapping.Delivery) mapping.Twist {
 	return mapping.Twist{Cut: d.below(4), Repeat: d.below(4) == 0, Lapse: d.below(8) == 0}
 }
 
-// log is a function that fails at random, and holds every delivery against the rule that no record of a key is delivered
-// before each one ahead of it was processed.
+// log is a function that fails at random, and holds every delivery against the rule that no record of a key is
+// delivered before each one ahead of it was processed.
 type log struct {
 	dice    *dice
 	ordered bool
@@ -84,7 +84,8 @@ func (l *log) answer(_ int, words, ids []string) (string, error) {
 		_, _ = fmt.Sscanf(word, "%1s%d", &key, &n)
 		if i < good {
 			if l.ordered && n > l.next[key] {
-				l.broken = append(l.broken, fmt.Sprintf("%s was delivered when only %d of its key were processed", word, l.next[key]))
+				l.broken = append(l.broken, fmt.Sprintf("%s was delivered when only %d of its key were processed", word,
+					l.next[key]))
 			}
 			l.next[key] = max(l.next[key], n+1)
 			l.seen[word]++

@@ -69,8 +69,8 @@ func (l *lane) settle(ctx, work context.Context, batch []*record) bool {
 
 // afterFailure returns what is to be tried next of a piece that did not go through.
 //
-// A partial success is checkpointed. A split does not use up the retry quota; a retry of what cannot be split does. What
-// has used it up is given up (https://docs.aws.amazon.com/lambda/latest/dg/kinesis-on-failure-destination.html,
+// A partial success is checkpointed. A split does not use up the retry quota; a retry of what cannot be split does.
+// What has used it up is given up (https://docs.aws.amazon.com/lambda/latest/dg/kinesis-on-failure-destination.html,
 // https://docs.aws.amazon.com/lambda/latest/dg/services-kinesis-batchfailurereporting.html).
 func (l *lane) afterFailure(work context.Context, p piece, o outcome) []piece {
 	c := l.d.k.c

@@ -101,8 +101,8 @@ func (q *SQS) check(ctx context.Context) error {
 		}
 		visibility, _ := strconv.Atoi(all["VisibilityTimeout"])
 		if limit := time.Duration(visibility) * time.Second; limit < q.c.FunctionTimeout {
-			return fmt.Errorf("event source mapping of %s: the queue's visibility timeout %v is less than the function's timeout %v; "+
-				"raise it to six times that", q.c.Queue, limit, q.c.FunctionTimeout)
+			return fmt.Errorf("event source mapping of %s: the queue's visibility timeout %v is less than "+
+				"the function's timeout %v; raise it to six times that", q.c.Queue, limit, q.c.FunctionTimeout)
 		}
 		q.queue, err = parseARN(all["QueueArn"], "sqs")
 		return err
@@ -186,8 +186,8 @@ func (p *poller) gather(ctx context.Context) []message {
 	return batch
 }
 
-// receive adds messages to what is pending, and waits for some up to a time, in whole seconds and 20 at most. It returns
-// false where there were none.
+// receive adds messages to what is pending, and waits for some up to a time, in whole seconds and 20 at most. It
+// returns false where there were none.
 func (p *poller) receive(ctx context.Context, wait time.Duration) bool {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

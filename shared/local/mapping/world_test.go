@@ -1,6 +1,7 @@
 package mapping_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,7 +58,8 @@ func (w *world) must(err error) {
 // stream makes a stream named s.
 func (w *world) stream(shards int32) (arn string) {
 	w.t.Helper()
-	_, err := w.k.CreateStream(w.t.Context(), &kinesis.CreateStreamInput{StreamName: aws.String("s"), ShardCount: &shards})
+	_, err := w.k.CreateStream(w.t.Context(), &kinesis.CreateStreamInput{StreamName: aws.String("s"),
+		ShardCount: &shards})
 	w.must(err)
 	return w.streams.ARN("s")
 }
@@ -251,6 +253,7 @@ func failing(words, ids []string, bad ...string) string {
 func (w *world) fromKinesis(c mapping.KinesisConfig) *mapping.Kinesis {
 	w.t.Helper()
 	c.Client, c.Queues, c.Stream = w.k, w.q, w.streams.ARN("s")
+	c.Pace.PollInterval = cmp.Or(c.Pace.PollInterval, time.Second) // as AWS polls
 	if c.StartingPosition == "" {
 		c.StartingPosition = "TRIM_HORIZON"
 	}
@@ -263,6 +266,7 @@ func (w *world) fromKinesis(c mapping.KinesisConfig) *mapping.Kinesis {
 func (w *world) fromSQS(url string, c mapping.SQSConfig) *mapping.SQS {
 	w.t.Helper()
 	c.Client, c.Queue = w.q, url
+	c.Pace.PollInterval = cmp.Or(c.Pace.PollInterval, time.Second)
 	m, err := mapping.NewSQS(c)
 	w.must(err)
 	return m

@@ -100,9 +100,11 @@ func redriveFIFO(t *testing.T, m mail) {
 
 func badRedrive(t *testing.T, m mail) {
 	fifo := m.create(t, "FifoQueue", "true")
-	for _, policy := range []string{`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:none","maxReceiveCount":3}`,
-		`{"maxReceiveCount":3}`, `x`, `{"deadLetterTargetArn":"` + m.attribute(t, fifo,
-			"QueueArn") + `","maxReceiveCount":3}`} {
+	for _, policy := range []string{
+		`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:none","maxReceiveCount":3}`,
+		`{"deadLetterTargetArn":"` + m.attribute(t, fifo, "QueueArn") + `","maxReceiveCount":3}`,
+		`{"maxReceiveCount":3}`, `x`,
+	} {
 		_, err := m.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("with-bad-redrive"),
 			Attributes: map[string]string{"RedrivePolicy": policy}})
 		if err == nil {

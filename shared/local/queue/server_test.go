@@ -155,8 +155,8 @@ func TestFault_ALostReceiveHidesItsMessages(t *testing.T) {
 		t.Fatal("the reply was not lost")
 	}
 	lose = false
-	if got := m.receive(t, url, 0); len(got) != 0 || m.attribute(t, url,
-		"ApproximateNumberOfMessagesNotVisible") != "1" {
+	hidden := m.attribute(t, url, "ApproximateNumberOfMessagesNotVisible")
+	if got := m.receive(t, url, 0); len(got) != 0 || hidden != "1" {
 		t.Errorf("received %q after a lost reply, want it hidden", bodies(got))
 	}
 }

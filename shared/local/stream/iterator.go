@@ -54,11 +54,13 @@ func (s *Server) getShardIterator(r struct {
 	}
 	d, ok := found.shard(r.ShardId)
 	if !ok {
-		return nil, notFound("Shard %s in stream %s under account %s does not exist", r.ShardId, found.name, s.config.Account)
+		return nil, notFound("Shard %s in stream %s under account %s does not exist", r.ShardId, found.name,
+			s.config.Account)
 	}
 	now := s.config.Now()
 	if s.config.Throttle && !d.seeks.admit(now, 1, 0, readCalls, bytesRead) {
-		return nil, exceeded("Rate exceeded for shard %s in stream %s under account %s.", d.id, found.name, s.config.Account)
+		return nil, exceeded("Rate exceeded for shard %s in stream %s under account %s.", d.id, found.name,
+			s.config.Account)
 	}
 	i := iterator{Stream: found.name, Created: found.created.UnixMilli(), Shard: d.id, Issued: now.UnixMilli()}
 	numbered := r.ShardIteratorType == "AT_SEQUENCE_NUMBER" || r.ShardIteratorType == "AFTER_SEQUENCE_NUMBER"

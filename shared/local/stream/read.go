@@ -59,7 +59,8 @@ func (s *Server) getRecords(r readRequest) (any, error) {
 			issued.UTC(), now.UTC())
 	}
 	if s.config.Throttle && !d.read.admit(now, 1, 0, readCalls, bytesRead) {
-		return nil, exceeded("Rate exceeded for shard %s in stream %s under account %s.", d.id, found.name, s.config.Account)
+		return nil, exceeded("Rate exceeded for shard %s in stream %s under account %s.", d.id, found.name,
+			s.config.Account)
 	}
 	return s.read(found, d, i, limit, now), nil
 }

@@ -148,7 +148,8 @@ func byARN(t *testing.T, k *kin) {
 		t.Fatal(err)
 	}
 	arn := described.StreamDescriptionSummary.StreamARN
-	at := k.iterator(t, kinesis.GetShardIteratorInput{StreamARN: arn, ShardId: &shard, ShardIteratorType: "TRIM_HORIZON"})
+	at := k.iterator(t, kinesis.GetShardIteratorInput{StreamARN: arn, ShardId: &shard,
+		ShardIteratorType: "TRIM_HORIZON"})
 	out, err := k.GetRecords(t.Context(), &kinesis.GetRecordsInput{StreamARN: arn, ShardIterator: &at})
 	if err != nil || data(out) != "a" {
 		t.Errorf("by ARN: %v %v", out, err)

@@ -46,7 +46,8 @@ func TestSequence_RoundTripsAndKeepsOrder(t *testing.T) {
 }
 
 func FuzzParseSequence(f *testing.F) {
-	for _, seed := range []string{"", "0", "49590338271490256608559692538361571095921575989136588898", "-1", "1e9", "٣"} {
+	for _, seed := range []string{"", "0", "49590338271490256608559692538361571095921575989136588898", "-1", "1e9",
+		"٣"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
