@@ -18,8 +18,12 @@ const (
 	maxParkTime = 3 * time.Second
 )
 
-// errNoTime reports a bad record that was not parked for want of time.
-var errNoTime = errors.New("no time left to park the record; allow the function more time, or give it smaller batches")
+var (
+	// errNoTime reports a bad record that was not parked for want of time.
+	errNoTime = errors.New("no time left to park the record; allow the function more time, or give it smaller batches")
+	// errBehind reports a bad record that was not parked because it comes again anyhow.
+	errBehind = errors.New("it is parked once the records before it need not come again")
+)
 
 // parks reports whether bad records of this source are parked by the function.
 func (h *Handler) parks() bool { return h.kind == envelope.Kinesis && h.parker != nil }
@@ -44,10 +48,15 @@ func (in *invocation) park(ctx context.Context) {
 		ctx, cancel = context.WithDeadline(ctx, end.Add(-min(time.Until(end)/4, maxParkTime/2)))
 		defer cancel()
 	}
+	lowest, again := in.lowestFailed()
 	free := make(chan struct{}, parkWidth)
 	var under sync.WaitGroup
 	for i := range in.fates {
 		if in.fates[i].verdict != bad {
+			continue
+		}
+		if again && in.number(i).Compare(lowest) > 0 {
+			in.fates[i] = fate{failed, fmt.Errorf("%w: %w", errBehind, in.fates[i].reason)}
 			continue
 		}
 		free <- struct{}{}
@@ -57,6 +66,20 @@ func (in *invocation) park(ctx context.Context) {
 		})
 	}
 	under.Wait()
+}
+
+// lowestFailed returns the position from which the shard will be read again, if it is known already.
+func (in *invocation) lowestFailed() (lowest envelope.SequenceNumber, ok bool) {
+	for i, f := range in.fates {
+		if n := in.number(i); f.verdict == failed && (!ok || n.Compare(lowest) < 0) {
+			lowest, ok = n, true
+		}
+	}
+	return lowest, ok
+}
+
+func (in *invocation) number(i int) envelope.SequenceNumber {
+	return envelope.SequenceNumber(in.batch.Records[i].ID)
 }
 
 func (in *invocation) parkOne(ctx context.Context, i int) fate {

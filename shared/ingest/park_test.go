@@ -13,6 +13,7 @@ import (
 
 	"abacus/shared/envelope"
 	"abacus/shared/merge"
+	"abacus/shared/merge/mergetest"
 	"abacus/shared/tally"
 )
 
@@ -70,6 +71,33 @@ func TestPark_ARecordThatCannotBeParkedComesAgain(t *testing.T) {
 	parker.refuse = nil
 	if got := m.invoke(t, t.Context(), batch); len(got) != 0 || m.total("a") != "1" {
 		t.Errorf("delivered again: %v, a = %s", got, m.total("a"))
+	}
+}
+
+func TestPark_ARecordBehindOneThatComesAgainIsParkedOnlyOnce(t *testing.T) {
+	parker := new(lot)
+	m := parking(t, parker)
+	m.store.Fault = func(call mergetest.Call) mergetest.Fault {
+		if call.Method == mergetest.Commit {
+			return mergetest.Fault{Err: mergetest.ErrDenied}
+		}
+		return mergetest.Fault{}
+	}
+	batch := kinesisEvent("bad", good("e2", "a"), "bad", "bad")
+	for range 3 {
+		if got := m.invoke(t, t.Context(), batch); !slices.Equal(got, []string{"2", "3", "4"}) {
+			t.Errorf("%v come again, want 2, 3 and 4", got)
+		}
+		if slices.Contains(parker.numbers(), "3") {
+			t.Error("record 3 was parked, and comes again")
+		}
+	}
+	m.store.Fault, parker.kept = nil, nil
+	if got := m.invoke(t, t.Context(), kinesisEvent(good("e0", "b"), good("e2", "a"), "bad", "bad")); len(got) != 0 {
+		t.Errorf("delivered again: %v come again", got)
+	}
+	if got := parker.numbers(); !slices.Equal(got, []string{"3", "4"}) || m.total("a") != "1" {
+		t.Errorf("parked %v, a = %s", got, m.total("a"))
 	}
 }
 
@@ -143,8 +171,8 @@ func TestPark_HasTimeLeftWhenCountingUsesAllOfIts(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		got := m.invoke(t, ctx, kinesisEvent(good("e1", "a"), "bad"))
-		if !slices.Equal(got, []string{"1"}) || !slices.Equal(parker.numbers(), []string{"2"}) || ctx.Err() != nil {
+		got := m.invoke(t, ctx, kinesisEvent("bad", good("e2", "a")))
+		if !slices.Equal(got, []string{"2"}) || !slices.Equal(parker.numbers(), []string{"1"}) || ctx.Err() != nil {
 			t.Errorf("%v come again, %v parked, %v", got, parker.numbers(), ctx.Err())
 		}
 	})
@@ -155,7 +183,7 @@ func TestPark_AfterTheDeadlineNothingIsParkedAndNothingLost(t *testing.T) {
 	m := parking(t, parker)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("gone"))
-	if got := m.invoke(t, ctx, kinesisEvent(good("e1", "a"), "bad")); !slices.Equal(got, []string{"1", "2"}) ||
+	if got := m.invoke(t, ctx, kinesisEvent("bad", good("e2", "a"))); !slices.Equal(got, []string{"1", "2"}) ||
 		len(parker.kept) != 0 {
 		t.Errorf("%v come again, %d parked", got, len(parker.kept))
 	}
