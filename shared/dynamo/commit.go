@@ -59,7 +59,7 @@ func (s *Store) Commit(ctx context.Context, a merge.Attempt) (merge.Record, erro
 // update adds one delta to its row, or says why no row can take it. One such add would make DynamoDB refuse the whole
 // transaction without naming it.
 func (s *Store) update(add merge.SlottedAdd) (*types.Update, error) {
-	pk, sk, err := rowKeys(add.Cell, add.Slot)
+	pk, sk, err := rowKeys(add.Cell, strconv.Itoa(add.Slot))
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -79,12 +78,12 @@ func bucketText(window string, bucket int64) (string, error) {
 }
 
 // rowKeys returns the keys of one row of a cell, or why no row can have them.
-func rowKeys(cell tally.Cell, slot int) (pk, sk string, err error) {
+func rowKeys(cell tally.Cell, slot string) (pk, sk string, err error) {
 	prefix, err := bucketPrefix(cell.Window, cell.Bucket)
 	if err != nil {
 		return "", "", err
 	}
-	pk, sk = counterKey(cell.Counter, cell.Key), prefix+strconv.Itoa(slot)
+	pk, sk = counterKey(cell.Counter, cell.Key), prefix+slot
 	switch {
 	case cell.Counter == "" || strings.Contains(cell.Counter, "|"):
 		err = errors.New("the counter's name is empty or has a '|'")

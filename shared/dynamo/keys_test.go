@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,8 +28,8 @@ func TestKeys_DifferForDifferentRowsAndReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := cell.Draw(t, "a"), cell.Draw(t, "b")
 		slotA, slotB := rapid.IntRange(0, 255).Draw(t, "slot a"), rapid.IntRange(0, 255).Draw(t, "slot b")
-		pkA, skA, errA := rowKeys(a, slotA)
-		pkB, skB, errB := rowKeys(b, slotB)
+		pkA, skA, errA := rowKeys(a, strconv.Itoa(slotA))
+		pkB, skB, errB := rowKeys(b, strconv.Itoa(slotB))
 		if errA != nil || errB != nil {
 			t.Fatal(errA, errB)
 		}

@@ -34,6 +34,9 @@ type Event struct {
 	ID string
 	// Adds names each cell at most once.
 	Adds []Add
+	// Position says where in Serial the event's record stands, as text that sorts as the source orders its records; empty
+	// where the source has no order. Events of one record share it.
+	Position string
 	// Serial names the ordered source that runs one batch at a time (a Kinesis shard), or is empty. A claim left by an
 	// earlier batch of the same serial source belongs to a dead attempt, so it need not be waited for.
 	Serial string
