@@ -2,6 +2,7 @@ package envelope
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 )
 
@@ -19,6 +20,13 @@ func allDigits[T ~string | ~[]byte](text T) bool {
 		}
 	}
 	return len(text) > 0
+}
+
+// Position returns s as text that sorts as the number does: its digits behind their count, in three digits. s must be
+// valid; Kinesis gives at most 129 digits.
+func (s SequenceNumber) Position() string {
+	digits := strings.TrimLeft(string(s), "0")
+	return fmt.Sprintf("%03d%s", len(digits), digits)
 }
 
 // Compare orders s and t as numbers. Both must be valid.

@@ -50,6 +50,9 @@ type Config struct {
 	// Parker keeps bad Kinesis records. Where it is nil they are reported failed, like all bad SQS messages, which the
 	// queue's redrive policy moves on.
 	Parker   Parker
+	// ByPosition gives each event the position of its Kinesis record, for a Sink that counts by it.
+	ByPosition bool
+
 	Recorder Recorder         // nil: nobody hears
 	Log      *slog.Logger     // nil: discarded
 	Now      func() time.Time // the wall clock; nil: time.Now
@@ -61,6 +64,7 @@ type Handler struct {
 	rules    Rules
 	sink     Sink
 	parker   Parker
+	position bool
 	recorder Recorder
 	log      *slog.Logger
 	now      func() time.Time
@@ -73,6 +77,9 @@ func New(c Config) (*Handler, error) {
 	if c.Kind != envelope.Kinesis && c.Kind != envelope.SQS {
 		faults = append(faults, fmt.Errorf("kind %q: set it to %q or %q", c.Kind, envelope.Kinesis, envelope.SQS))
 	}
+	if c.ByPosition && c.Kind != envelope.Kinesis {
+		faults = append(faults, fmt.Errorf("kind %q has no positions: count it without ByPosition", c.Kind))
+	}
 	if c.Rules == nil {
 		faults = append(faults, errors.New("no rules: pass those that say what to count"))
 	}
@@ -82,7 +89,7 @@ func New(c Config) (*Handler, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("ingest configuration: %w", err)
 	}
-	h := &Handler{kind: c.Kind, rules: c.Rules, sink: c.Sink, parker: c.Parker, recorder: c.Recorder, log: c.Log,
+	h := &Handler{kind: c.Kind, rules: c.Rules, sink: c.Sink, parker: c.Parker, position: c.ByPosition, recorder: c.Recorder, log: c.Log,
 		now:    c.Now,
 		opener: envelope.NewOpener()}
 	if h.recorder == nil {

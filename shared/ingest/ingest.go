@@ -111,10 +111,21 @@ func (in *invocation) read(doc []byte) error {
 	if err != nil {
 		return fmt.Errorf("document %d: %w", in.document, err)
 	}
+	if in.position {
+		in.place(events[len(in.events):])
+	}
 	in.document++
 	in.docs.add(len(events)-len(in.events), expired)
 	in.events = events
 	return nil
+}
+
+// place gives the events of a record its position.
+func (in *invocation) place(events []tally.Event) {
+	position := envelope.SequenceNumber(in.record.ID).Position()
+	for i := range events {
+		events[i].Position = position
+	}
 }
 
 // merge counts the pending events and settles the fate of their records.
