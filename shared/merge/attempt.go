@@ -80,14 +80,6 @@ func (a *attempt) blame(pos int, err error) {
 // finish ends an attempt whichever way it went: its events get the outcomes known by now, and what it leaves behind is
 // noted for release.
 func (c *call) finish(a *attempt) {
-	var panicked *PanicError
-	if errors.As(a.err, &panicked) && a.record.State != Committed {
-		for pos := range a.holds { // the panic may have come between a call and the note of its answer
-			if a.holds[pos] == loose {
-				a.holds[pos] = unsure
-			}
-		}
-	}
 	a.settle()
 	if len(a.leavings()) > 0 {
 		c.mu.Lock()

@@ -181,6 +181,17 @@ func TestC4_RefusalAfterAnUnknownOutcomeAbortsInsteadOfCommittingLess(t *testing
 	}
 }
 
+func TestC4_RefusedEventOfAnUndecidedAttemptIsOnlyFailed(t *testing.T) {
+	s := mergetest.New(t)
+	s.Fault = func(c mergetest.Call) mergetest.Fault {
+		if c.Method == mergetest.Abort {
+			return before
+		}
+		return refuse("bad")(c)
+	}
+	wantAll(t, newMerger(t, s).MergeMany(t.Context(), []tally.Event{event("e", "bad")}), merge.Failed)
+}
+
 func TestCommit_RefusalThatNamesNoAddFailsTheChunk(t *testing.T) {
 	s := mergetest.New(t)
 	refusal := &merge.RefusedError{Adds: []int{99, -1}, Cause: errors.New("strange")}

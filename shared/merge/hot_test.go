@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,6 +107,36 @@ func TestHot_ChunksOfOneBatchNeverMeet(t *testing.T) {
 			mergetest.Audit(t, strict.Snapshot(), events)
 		})
 	}
+}
+
+// forgetful leaves its first commit behind, and looks at that one's adds when the second has met a conflict.
+type forgetful struct {
+	merge.Store
+	first chan struct{}
+	adds  atomic.Pointer[[]merge.SlottedAdd] // of the first commit
+}
+
+func (s *forgetful) Commit(ctx context.Context, a merge.Attempt) (merge.Record, error) {
+	switch {
+	case s.adds.CompareAndSwap(nil, &a.Adds):
+		<-s.first
+		return merge.Record{}, ctx.Err()
+	case a.Adds[0].Slot == 0:
+		return merge.Record{}, &merge.ConflictError{Adds: []int{0}}
+	default:
+		return s.Store.Commit(ctx, a)
+	}
+}
+
+func TestHot_MovingAnAddLeavesACallUnderWayAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &forgetful{Store: mergetest.New(t), first: make(chan struct{})}
+		wantAll(t, newMerger(t, s).MergeMany(t.Context(), onOneKey(2)), merge.Counted)
+		if slot := (*s.adds.Load())[0].Slot; slot != 0 {
+			t.Errorf("the first commit was to move slot 0, and now moves slot %d", slot)
+		}
+		close(s.first)
+	})
 }
 
 func TestHot_ColdCountersKeepOneRow(t *testing.T) {
