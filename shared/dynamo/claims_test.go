@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -308,6 +309,24 @@ func TestPutClaims_OneFailedBatchLeavesTheOthers(t *testing.T) {
 	for i, got := range storeOn(t, optionsFor(client)).PutClaims(t.Context(), claimsNamed("T", names...)) {
 		if failed := i >= 25 && i < 50; (got.Err != nil) != failed {
 			t.Errorf("reply %d: %+v", i, got)
+		}
+	}
+}
+
+func TestPutClaims_OnAContextThatIsDoneSendsNothing(t *testing.T) {
+	for _, single := range []bool{false, true} {
+		s := &script{}
+		o := scripted(t, s)
+		o.SingleClaims = single
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, got := range storeOn(t, o).PutClaims(ctx, claimsNamed("T", "a", "b")) {
+			if !errors.Is(got.Err, context.Canceled) || got.Standing.Token != "" {
+				t.Errorf("%+v", got)
+			}
+		}
+		if len(s.seen()) > 0 {
+			t.Errorf("requests %s", s.operations())
 		}
 	}
 }

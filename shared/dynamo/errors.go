@@ -100,7 +100,7 @@ func classify(err error) class {
 // failure turns an error of one request on one table into one of merge.Store's contract. A failed condition is an
 // answer, not an error; its callers look for it first.
 func failure(ctx context.Context, operation, table string, err error) error {
-	if done := ctx.Err(); done != nil {
+	if done := ctx.Err(); done != nil && codeOf(err) == "" { // without an answer that came first
 		return fmt.Errorf("%s on table %s: %w, its outcome is unknown (%w)", operation, table, done, err)
 	}
 	return judged(operation, table, codeOf(err), classify(err), err)

@@ -298,6 +298,15 @@ func TestAbort_ContendedByItsOwnCommitIsAConflictOnTheRecord(t *testing.T) {
 	}
 }
 
+func TestFailure_AnAnswerCountsThoughTheContextHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := failure(ctx, "PutItem", dedupName, &types.ProvisionedThroughputExceededException{})
+	if kindOf(err) != "throttled" {
+		t.Errorf("%v", err)
+	}
+}
+
 // An answer after tries that nobody saw says nothing of those tries: case B5, with the SDK's own retries on.
 func TestClassify_TheLastOfSeveralTriesPromisesNothing(t *testing.T) {
 	throttle := &types.ProvisionedThroughputExceededException{}
