@@ -49,7 +49,7 @@ type Config struct {
 	Sink  Sink          // required
 	// Parker keeps bad Kinesis records. Where it is nil they are reported failed, like all bad SQS messages, which the
 	// queue's redrive policy moves on.
-	Parker   Parker
+	Parker Parker
 	// ByPosition gives each event the position of its Kinesis record, for a Sink that counts by it.
 	ByPosition bool
 
@@ -110,5 +110,13 @@ func (h *Handler) invocation(batch *envelope.Batch, start time.Time) *invocation
 		Handler: h, batch: batch, start: start, serial: batch.Serial(), fates: make([]fate, n),
 		events: make([]tally.Event, 0, n), pending: make([]pending, 0, n),
 		busy: map[string]bool{}, held: map[string]bool{},
+	}
+}
+
+// place gives the events of a record its position.
+func (in *invocation) place(events []tally.Event) {
+	position := envelope.SequenceNumber(in.record.ID).Position()
+	for i := range events {
+		events[i].Position = position
 	}
 }

@@ -120,14 +120,6 @@ func (in *invocation) read(doc []byte) error {
 	return nil
 }
 
-// place gives the events of a record its position.
-func (in *invocation) place(events []tally.Event) {
-	position := envelope.SequenceNumber(in.record.ID).Position()
-	for i := range events {
-		events[i].Position = position
-	}
-}
-
 // merge counts the pending events and settles the fate of their records.
 func (in *invocation) merge(ctx context.Context) {
 	outcomes := make([]merge.Outcome, len(in.events))

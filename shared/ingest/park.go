@@ -13,8 +13,8 @@ import (
 
 const (
 	parkWidth = 8 // documents on their way at once
-	// Of the time that is left when a batch comes in, parking gets a tenth for itself, and the answer half of that, at
-	// most this much.
+	// Counting ends a tenth of its time before the deadline, but at most this much; parking ends a quarter of what is then
+	// left before it, but at most half of this.
 	maxParkTime = 3 * time.Second
 )
 
