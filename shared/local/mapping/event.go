@@ -77,7 +77,7 @@ func encodeKinesis(r kinesis.Record, stream arn, shard, role string) []byte {
 	e := kinesisEvent{EventSource: "aws:kinesis", EventVersion: "1.0", EventName: "aws:kinesis:record",
 		EventID: shard + ":" + aws.ToString(r.SequenceNumber), InvokeIdentityARN: role, Region: stream.region,
 		EventSourceARN: stream.text}
-	e.Kinesis.SchemaVersion, e.Kinesis.Data = "1.0", append([]byte{}, r.Data...) // never null
+	e.Kinesis.SchemaVersion, e.Kinesis.Data = "1.0", r.Data
 	e.Kinesis.PartitionKey, e.Kinesis.SequenceNumber = aws.ToString(r.PartitionKey), aws.ToString(r.SequenceNumber)
 	e.Kinesis.Arrival = seconds(aws.ToTime(r.ApproximateArrivalTimestamp))
 	text, _ := json.Marshal(e) // strings, bytes and a number: cannot fail

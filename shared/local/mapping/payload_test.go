@@ -6,9 +6,22 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
+
+func TestEvent_ArrivalKeepsItsMillisecondThroughFloatingPoint(t *testing.T) {
+	for at, want := range map[time.Time]string{
+		time.Unix(1545084650, 986999988): "1545084650.987", // what floating point makes of .987
+		time.Unix(1545084650, 0):         "1545084650",
+		time.Unix(4102444800, 1e6):       "4102444800.001",
+	} {
+		if got, err := json.Marshal(seconds(at)); err != nil || string(got) != want {
+			t.Errorf("%v is written %s, %v; want %s", at, got, err, want)
+		}
+	}
+}
 
 func TestPayload_FitsSixMegabytesToTheByte(t *testing.T) {
 	head := len(eventHead) + len(eventTail)
