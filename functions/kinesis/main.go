@@ -37,6 +37,7 @@ func newHandler(ctx context.Context, getenv func(string) string) (*ingest.Handle
 	dedup := settings.Required("ABACUS_DEDUP_TABLE", "the name of the table of claims and commit records")
 	horizon := settings.Duration("ABACUS_DEDUP_HORIZON", merge.DefaultHorizon, merge.MinHorizon)
 	queue := settings.QueueURL("ABACUS_PARK_QUEUE_URL")
+	guard := settings.OneOf("ABACUS_GUARD", "claim", "position")
 	set, err := rules.Load(settings.Text("ABACUS_RULES", "/opt/counters.yaml"))
 	settings.Check("ABACUS_RULES", err)
 	cfg := settings.AWS(ctx)
@@ -53,6 +54,9 @@ func newHandler(ctx context.Context, getenv func(string) string) (*ingest.Handle
 		return nil, err
 	}
 	config := ingest.Config{Kind: envelope.Kinesis, Rules: set, Sink: merger, Recorder: sums, Log: log}
+	if guard == "position" {
+		config.Sink, config.ByPosition = merger.ByPosition(store), true
+	}
 	if queue != "" {
 		config.Parker = park.NewQueue(cfg, queue)
 	}

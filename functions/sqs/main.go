@@ -38,6 +38,7 @@ func newHandler(ctx context.Context, getenv func(string) string) (*ingest.Handle
 	set, err := rules.Load(settings.Text("ABACUS_RULES", "/opt/counters.yaml"))
 	settings.Check("ABACUS_RULES", err)
 	cfg := settings.AWS(ctx)
+	settings.OneOf("ABACUS_GUARD", "claim") // a queue has no positions to count by
 	if err := settings.Err(); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,7 @@ func checkEnvironment(v *View, o *objections) {
 		}
 		if function == "Kinesis" { // a queue has a dead-letter queue of its own
 			want["ABACUS_PARK_QUEUE_URL"] = Reference{Resource: "ParkQueue"}
+			want["ABACUS_GUARD"] = v.ref("KinesisGuard")
 		}
 		for name, value := range want {
 			o.unless(reflect.DeepEqual(got[name], value), "%s: %s is %v, not %v", function, name, got[name], value)

@@ -171,6 +171,7 @@ var needs = map[string]string{
 	"types.Delete":          "dynamodb:DeleteItem",
 	"types.ConditionCheck":  "dynamodb:ConditionCheckItem",
 	"TransactWriteItems":    "",
+	"UpdateItem":            "dynamodb:UpdateItem",
 }
 
 func TestRoles_AllowTheOperationsThatTheStoreCalls(t *testing.T) {

@@ -89,6 +89,7 @@ var mutations = []mutation{
 	{"H4", "Resources.Kinesis.Properties.Events.Records.Properties.MaximumRecordAgeInSeconds", -1},
 	{"H4", "Resources.Kinesis.Properties.Events.Records.Properties.BisectBatchOnFunctionError", false},
 	{"H4", "Resources.Kinesis.Properties.Events.Records.Properties.ParallelizationFactor", 2},
+	{"H4", "Rules.PositionsAreInOrder", map[string]any{"Assertions": []any{}}},
 	{"H4", "Resources.Kinesis.Properties.Events.Records.Properties.TumblingWindowInSeconds", 60},
 	{"H4", "Resources.Kinesis.Properties.Events.Records.Properties.DestinationConfig", nil},
 	{"H4", "Resources.Kinesis.Properties.Events.Records.Properties.DestinationConfig.OnFailure.Type", nil},

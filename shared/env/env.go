@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +87,16 @@ func (s *Settings) Duration(name string, otherwise, least time.Duration) time.Du
 		return otherwise
 	}
 	return d
+}
+
+// OneOf returns a setting that must be one of values, or the first of them where it is not set.
+func (s *Settings) OneOf(name string, values ...string) string {
+	text := s.Text(name, values[0])
+	if !slices.Contains(values, text) {
+		s.fault("%s is %q: this function takes %s", name, text, strings.Join(values, " or "))
+		return values[0]
+	}
+	return text
 }
 
 // Level returns the least level to log, INFO where the setting is not set.

@@ -1,7 +1,9 @@
 package envelope
 
 import (
+	"cmp"
 	"math/big"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -79,5 +81,20 @@ func TestDecode_TheStateOfATumblingWindowIsCarriedOn(t *testing.T) {
 		if err != nil || string(b.State) != want {
 			t.Errorf("%s: state %s, %v, want %s", tail, b.State, err, want)
 		}
+	}
+}
+
+func TestSequenceNumber_PositionsSortAsNumbers(t *testing.T) {
+	numbers := []SequenceNumber{"0", "1", "9", "10", "99", "100", "49590338271490256608559692538361571095921575989136588898",
+		"149590338271490256608559692538361571095921575989136588898", SequenceNumber(strings.Repeat("9", 129))}
+	for i, a := range numbers {
+		for j, b := range numbers {
+			if got, want := cmp.Compare(a.Position(), b.Position()), cmp.Compare(i, j); got != want {
+				t.Errorf("positions of %s and %s compare as %d, want %d", a, b, got, want)
+			}
+		}
+	}
+	if a, b := SequenceNumber("007").Position(), SequenceNumber("7").Position(); a != b {
+		t.Errorf("7 has the positions %q and %q", a, b)
 	}
 }
