@@ -39,7 +39,7 @@ func (d *decoder) event() {
 			d.array(d.record)
 			d.scalar = nil
 		case 1:
-			d.window = string(d.skip()) != "null"
+			d.window = string(d.skip()) != "null" && d.batch.Kind == Kinesis
 		case 2:
 			d.batch.State = d.skip()
 		}

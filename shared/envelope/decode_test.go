@@ -192,6 +192,13 @@ func TestH2_AMessageReceivedBeforeIsDecodedAsAnyOther(t *testing.T) {
 	}
 }
 
+func TestDecode_OnlyKinesisHasWindows(t *testing.T) {
+	b, err := Decode(SQS, []byte(sqsJSON(`}]}`, `}],"window":{},"state":{"a":1}}`)))
+	if err != nil || b.State != nil {
+		t.Errorf("state %s, %v", b.State, err)
+	}
+}
+
 func TestDecode_OrderOfMembersAndWhiteSpaceAreFree(t *testing.T) {
 	r := decodeOne(t, Kinesis,
 		" {\r\n\t\"x\" : [ { } , -0.5e+3 , null ] , \"Records\" : [ { \"eventSourceARN\" : \""+stream+

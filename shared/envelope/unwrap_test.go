@@ -34,6 +34,20 @@ var zstdWriter = sync.OnceValue(func() *zstd.Encoder {
 
 func zstdded(payload string) string { return string(zstdWriter().EncodeAll([]byte(payload), nil)) }
 
+// streamed is zstd without the size of its content in the header.
+func streamed(payload string) string {
+	var out bytes.Buffer
+	w, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		panic(err)
+	}
+	for half := range slices.Chunk([]byte(payload), max(1, len(payload)/2)) {
+		_, _ = w.Write(half)
+	}
+	_ = w.Close()
+	return out.String()
+}
+
 func docs(o *Opener, payload string) ([]string, error) {
 	var found []string
 	err := o.Documents([]byte(payload), func(doc []byte) error {
@@ -116,7 +130,7 @@ func TestD3_ABombIsABadRecord(t *testing.T) {
 	const limit = 1 << 16
 	o := newOpener(limit, 10)
 	at := `{"a":"` + strings.Repeat("x", limit-len(`{"a":""}`)) + `"}`
-	for name, wrap := range map[string]func(string) string{"gzip": gzipped, "zstd": zstdded} {
+	for name, wrap := range map[string]func(string) string{"gzip": gzipped, "zstd": zstdded, "zstd stream": streamed} {
 		if found, err := docs(o, wrap(at)); err != nil || len(found) != 1 {
 			t.Errorf("%s at the limit: %d documents, %v", name, len(found), err)
 		}
