@@ -37,7 +37,7 @@ func zstdded(payload string) string { return string(zstdWriter().EncodeAll([]byt
 // streamed is zstd without the size of its content in the header.
 func streamed(payload string) string {
 	var out bytes.Buffer
-	w, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	w, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<15))
 	if err != nil {
 		panic(err)
 	}
