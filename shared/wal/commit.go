@@ -3,41 +3,61 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // commit does what the members of g want, for all of them or for none, and tells each by its err and got. It returns by
 // how many bytes the log has become smaller than the queue believes.
 func (l *Log) commit(g *group) (freed int64) {
 	before := l.State().Bytes
-	err := l.write(g)
+	unsure, err := l.attempt(g)
 	for _, m := range g.members {
-		m.err = err
-	}
-	if err == nil {
-		l.release(g)
+		if m.err = err; unsure && m.kind != 0 {
+			m.err = errors.Join(err, ErrUncertain)
+		}
 	}
 	return before + int64(len(g.buf)) - l.State().Bytes
 }
 
-func (l *Log) write(g *group) error {
-	if l.tainted {
-		if err := l.reseat(); err != nil {
-			return errors.Join(ErrDisk, err)
+// attempt is write, and release behind it. A panic of the disk below becomes an error, for others wait for this leader.
+func (l *Log) attempt(g *group) (unsure bool, err error) {
+	written := false
+	defer func() {
+		if p := recover(); p != nil {
+			l.tainted = true
+			if !written {
+				unsure, err = true, errors.Join(ErrDisk, fmt.Errorf("panic: %v", p))
+			}
 		}
+	}()
+	if unsure, err = l.write(g); err != nil {
+		return unsure, errors.Join(ErrDisk, err)
 	}
-	if s := l.active(); s.end+int64(len(g.buf)) > l.opts.SegmentBytes || l.next+g.records() > s.limit() {
-		if err := l.roll(); err != nil {
-			return errors.Join(ErrDisk, err)
-		}
+	written = true
+	if g.truncation != nil {
+		l.release()
+	}
+	return false, nil
+}
+
+// write puts g on disk. unsure says that it failed and yet the frames may be found again.
+func (l *Log) write(g *group) (unsure bool, err error) {
+	if err := l.makeRoom(g); err != nil {
+		return false, err
 	}
 	s := l.active()
 	next := l.next
 	for _, m := range g.members {
-		if buf := g.buf[m.start:m.end]; len(buf) > 0 {
-			seal(buf, m.kind, m.count, next, s.salt)
-			m.got = Range{next, next + Position(m.count) - 1}
-			next += Position(m.count)
+		buf := g.buf[m.start:m.end]
+		if len(buf) == 0 {
+			continue
 		}
+		if m.kind == kindTruncate {
+			fillTruncate(buf, m.through, l.ordinal(m.through))
+		}
+		seal(buf, m.kind, m.count, next, s.salt)
+		m.got = Range{next, next + Position(m.count) - 1}
+		next += Position(m.count)
 	}
 	if g.sync {
 		l.fillAhead(s, int64(len(g.buf)))
@@ -55,14 +75,54 @@ func (l *Log) write(g *group) error {
 		}
 	}
 	l.publish(s, g, next)
+	return false, nil
+}
+
+// makeRoom sees to it that the active segment may be written to and has room for g, in bytes and in positions.
+func (l *Log) makeRoom(g *group) error {
+	if l.tainted {
+		if err := l.reseat(); err != nil {
+			return err
+		}
+	}
+	n := int64(len(g.buf))
+	if g.truncation != nil {
+		if err := l.uncrowd(n); err != nil {
+			return err
+		}
+	}
+	for {
+		s := l.active()
+		if s.end+n <= l.opts.SegmentBytes && l.next+Position(g.records) <= s.limit() {
+			return nil
+		}
+		if err := l.roll(); err != nil {
+			return err
+		}
+	}
+}
+
+// uncrowd keeps a full log below MaxBytes however many truncations it is sent before one of them frees a segment: they
+// go to a segment without records, which is replaced, header and all, by one that says the same.
+func (l *Log) uncrowd(n int64) error {
+	s, room := l.active(), l.opts.MaxBytes-l.state.Bytes-n
+	switch {
+	case s.records() > 0 && room < l.opts.headroom()/2:
+		return l.roll()
+	case s.records() == 0 && room < 2*segmentHeader:
+		return l.reseat()
+	}
 	return nil
 }
 
-func (g *group) records() (n Position) {
-	for _, m := range g.members {
-		n += Position(m.count)
+// ordinal is how many records were ever appended up to p.
+func (l *Log) ordinal(p Position) uint64 {
+	for _, s := range slices.Backward(l.chain) {
+		if p >= s.first {
+			return s.before + uint64(min(p, s.last)+1-s.first)
+		}
 	}
-	return n
+	return l.gone
 }
 
 func (l *Log) publish(s *segment, g *group, next Position) {
@@ -73,7 +133,9 @@ func (l *Log) publish(s *segment, g *group, next Position) {
 		case kindRecords:
 			s.mark(m.got.First, s.end+int64(m.start))
 		case kindTruncate:
-			l.state.Truncated = max(l.state.Truncated, m.through)
+			if m.through > l.state.Truncated {
+				l.state.Truncated, l.gone = m.through, l.ordinal(m.through)
+			}
 		case kindClosed:
 			l.closed = true
 		}
@@ -124,11 +186,8 @@ func (l *Log) fillAhead(s *segment, n int64) {
 	s.zeroEnd = max(s.zeroEnd, at)
 }
 
-// release deletes the segments that g's truncations have emptied.
-func (l *Log) release(g *group) {
-	if !g.truncates() {
-		return
-	}
+// release deletes the segments of which nothing is wanted any more.
+func (l *Log) release() {
 	s := l.active()
 	if l.state.Truncated == l.state.Written && s.end > l.opts.SegmentBytes/4 {
 		if l.roll() != nil {
@@ -152,22 +211,14 @@ func (l *Log) release(g *group) {
 	}
 	l.mu.Lock()
 	gone := l.chain[:given]
-	l.chain = append([]*segment(nil), l.chain[given:]...)
+	l.chain = slices.Clone(l.chain[given:])
 	l.settled(s)
 	for _, old := range gone {
 		l.state.Bytes -= old.end
+		delete(l.damaged, old.serial)
 	}
 	l.mu.Unlock()
 	for _, old := range gone {
 		_ = l.fs.Remove(old.name()) // what stays is found and deleted by the next Open
 	}
-}
-
-func (g *group) truncates() bool {
-	for _, m := range g.members {
-		if m.kind == kindTruncate {
-			return true
-		}
-	}
-	return false
 }

@@ -15,7 +15,7 @@ const (
 // The kinds of frame.
 const (
 	kindRecords  = 1 // for each record the lengths of id and data as uvarints, then all ids, then all data
-	kindTruncate = 2 // a position in 8 bytes: records up to and including it are given up
+	kindTruncate = 2 // two numbers of 8 bytes: a position up to which records are given up, and how many those are
 	kindClosed   = 3 // the log was closed in order here; no payload
 )
 
@@ -23,6 +23,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // frame is a decoded header with its payload, which is borrowed.
 type frame struct {
+	version byte
 	kind    byte
 	count   uint32   // of records
 	first   Position // of the first record; in a frame without records, of the next one to come
@@ -32,11 +33,17 @@ type frame struct {
 func (f frame) size() int64    { return frameHeader + int64(len(f.payload)) }
 func (f frame) next() Position { return f.first + Position(f.count) }
 
-func (f frame) truncated() Position {
-	if f.kind != kindTruncate || len(f.payload) != 8 {
-		return 0
+// known reports whether this version of the package knows what f means.
+func (f frame) known() bool {
+	return f.version == version && f.kind >= kindRecords && f.kind <= kindClosed
+}
+
+// truncated returns what a truncation gives up, else zeroes.
+func (f frame) truncated() (through Position, gone uint64) {
+	if f.kind != kindTruncate || len(f.payload) != 16 {
+		return 0, 0
 	}
-	return Position(binary.LittleEndian.Uint64(f.payload))
+	return Position(binary.LittleEndian.Uint64(f.payload)), binary.LittleEndian.Uint64(f.payload[8:])
 }
 
 // seal fills in the header of the frame that occupies buf: payload from frameHeader on, header still blank. salt ties
@@ -51,30 +58,41 @@ func seal(buf []byte, kind byte, count uint32, first Position, salt uint32) {
 
 func checksum(b []byte, salt uint32) uint32 { return crc32.Update(salt, castagnoli, b) }
 
+// bounds are what is possible for a frame at some place: no frame is larger than size or holds a position outside
+// [low, high).
+type bounds struct {
+	size      int64
+	low, high Position
+}
+
 // open reads the frame at the start of buf. It returns false where there is none that is whole and intact; need then
-// says how many bytes a frame with this header would take, 0 where this cannot be a header. No frame is larger than
-// limit.
-func open(buf []byte, salt uint32, limit int64) (f frame, need int, ok bool) {
-	if len(buf) < frameHeader || buf[4] != frameMark || buf[5] != version || buf[6] == 0 || buf[6] > kindClosed {
+// says how many bytes a frame with this header would take, 0 where this cannot be a header. Of a frame of another
+// version nothing but checksum and length is looked at.
+func open(buf []byte, salt uint32, in bounds) (f frame, need int, ok bool) {
+	if len(buf) < frameHeader || buf[4] != frameMark {
 		return frame{}, 0, false
 	}
 	length := binary.LittleEndian.Uint32(buf[8:])
-	if int64(length)+frameHeader > limit {
-		return frame{}, 0, false
-	}
-	need = frameHeader + int(length)
-	if len(buf) < need {
-		return frame{}, need, false
-	}
-	if binary.LittleEndian.Uint32(buf) != checksum(buf[4:need], salt) {
-		return frame{}, need, false
-	}
-	return frame{
+	f = frame{
+		version: buf[5],
 		kind:    buf[6],
 		count:   binary.LittleEndian.Uint32(buf[12:]),
 		first:   Position(binary.LittleEndian.Uint64(buf[16:])),
-		payload: buf[frameHeader:need:need],
-	}, need, true
+	}
+	if int64(length)+frameHeader > in.size || f.version == version && !f.fits(length, in) {
+		return frame{}, 0, false
+	}
+	need = frameHeader + int(length)
+	if len(buf) < need || binary.LittleEndian.Uint32(buf) != checksum(buf[4:need], salt) {
+		return frame{}, need, false
+	}
+	f.payload = buf[frameHeader:need:need]
+	return f, need, true
+}
+
+// fits tells a header from other bytes without a checksum, so that a search through foreign bytes stays cheap.
+func (f frame) fits(length uint32, in bounds) bool {
+	return f.first >= in.low && f.first <= in.high && uint64(f.count) <= uint64(in.high-f.first) && f.count <= length
 }
 
 // appendRecords appends a frame of entries with a blank header.
@@ -93,9 +111,14 @@ func appendRecords(buf []byte, entries []Entry) []byte {
 	return buf
 }
 
-// appendTruncate appends a truncation with a blank header.
-func appendTruncate(buf []byte, through Position) []byte {
-	return binary.LittleEndian.AppendUint64(append(buf, make([]byte, frameHeader)...), uint64(through))
+// appendTruncate appends a truncation, all of it still blank.
+func appendTruncate(buf []byte) []byte { return append(buf, make([]byte, truncateSize)...) }
+
+const truncateSize = frameHeader + 16
+
+func fillTruncate(buf []byte, through Position, gone uint64) {
+	binary.LittleEndian.PutUint64(buf[frameHeader:], uint64(through))
+	binary.LittleEndian.PutUint64(buf[frameHeader+8:], gone)
 }
 
 // appendRecordsOf appends the records of f to dst. Data is borrowed from f; all ids share one allocation. It returns

@@ -3,7 +3,9 @@ package wal
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"sync"
 )
 
 // readAhead is how much of a segment is read at once.
@@ -20,21 +22,32 @@ type reader struct {
 	work int64 // bytes checked in vain while searching
 }
 
+// readers lends the buffers of scans.
+var readers = sync.Pool{New: func() any { return new(reader) }}
+
+func (r *reader) release() {
+	if cap(r.buf) > 8*readAhead { // a rare large frame; not kept
+		r.buf = nil
+	}
+	*r = reader{buf: r.buf[:0]}
+	readers.Put(r)
+}
+
 // searchFactor bounds the search behind damage: bytes that look like frame after frame must not cost more than this
 // many readings of the segment.
 const searchFactor = 64
 
 // next returns the first intact frame at or behind off that holds positions of [low, high), and moves behind it. Its
 // payload is valid until the next call. at is its offset; bytes from gap to at are damaged. ok is false where no frame
-// is left; at is then the end.
+// is left; at is then the end. A frame that is intact but of another version is an error: it is no damage.
 func (r *reader) next(low, high Position) (f frame, gap, at int64, ok bool, err error) {
 	gap = r.off
 	for r.off+frameHeader <= r.end {
-		f, ok, err = r.frameAt(r.off)
+		f, ok, err = r.frameAt(r.off, low, high)
 		if err != nil {
 			return frame{}, gap, r.off, false, err
 		}
-		if ok && f.first >= low && f.next() <= high {
+		if ok {
 			at = r.off
 			r.off += f.size()
 			return f, gap, at, true, nil
@@ -47,44 +60,24 @@ func (r *reader) next(low, high Position) (f frame, gap, at int64, ok bool, err 
 	return frame{}, gap, r.end, false, nil
 }
 
-// walk calls visit for each intact frame from r's place on, until it returns false, and reports the damage between
-// them. expect is the position that the first frame should have, high bounds all. It returns the position expected next
-// and where the last intact frame ended; behind that, up to r.end, there is no intact frame unless visit stopped the
-// walk.
-func (l *Log) walk(
-	s *segment, r *reader, expect, high Position, visit func(frame, int64) bool,
-) (next Position, end int64, err error) {
-	for {
-		f, gap, at, ok, err := r.next(expect, high)
-		if err != nil || !ok {
-			return expect, gap, err
-		}
-		if gap < at {
-			l.report(s, Damage{
-				Segment: s.name(), Offset: gap, Bytes: at - gap, Lost: uint64(f.first - expect), After: expect - 1,
-			})
-		}
-		expect = f.next()
-		if !visit(f, at) {
-			return expect, r.off, nil
-		}
-	}
-}
-
-func (r *reader) frameAt(off int64) (frame, bool, error) {
+func (r *reader) frameAt(off int64, low, high Position) (frame, bool, error) {
 	window, err := r.window(off, frameHeader)
 	if err != nil {
 		return frame{}, false, err
 	}
-	f, need, ok := open(window, r.salt, r.end-off)
+	in := bounds{r.end - off, low, high}
+	f, need, ok := open(window, r.salt, in)
 	if !ok && need > len(window) {
 		if window, err = r.window(off, need); err != nil {
 			return frame{}, false, err
 		}
-		f, need, ok = open(window, r.salt, r.end-off)
+		f, need, ok = open(window, r.salt, in)
 	}
-	if !ok {
+	switch {
+	case !ok:
 		r.work += int64(need)
+	case !f.known():
+		return frame{}, false, fmt.Errorf("frame of version %d, kind %d at offset %d: %w", f.version, f.kind, off, ErrVersion)
 	}
 	return f, ok, nil
 }
@@ -128,4 +121,28 @@ func (r *reader) window(off int64, need int) ([]byte, error) {
 	}
 	r.buf, r.at = r.buf[:n], off
 	return r.buf, nil
+}
+
+// walk calls visit for each intact frame from r's place on, until it returns false, and damaged for what lies between
+// them. expect is the position that the first frame should have, high bounds all. It returns the position expected next
+// and where the last intact frame ended; behind that, up to r.end, there is no intact frame unless visit stopped the
+// walk.
+func (r *reader) walk(
+	name string, expect, high Position, damaged func(Damage), visit func(frame, int64) bool,
+) (next Position, end int64, err error) {
+	for {
+		f, gap, at, ok, err := r.next(expect, high)
+		if err != nil || !ok {
+			return expect, gap, err
+		}
+		if gap < at {
+			damaged(Damage{
+				Segment: name, Offset: gap, Bytes: at - gap, Lost: uint64(f.first - expect), After: expect - 1,
+			})
+		}
+		expect = f.next()
+		if !visit(f, at) {
+			return expect, r.off, nil
+		}
+	}
 }

@@ -5,85 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
-	"strings"
 )
-
-// Recovery says what Open found.
-type Recovery struct {
-	Clean   bool     // the log had been closed in order
-	Dropped int64    // bytes of a torn append that were cut off its end
-	Damage  []Damage // stretches found by Open; older segments are read, and their damage found, by Scan
-	Foreign []string // files in the directory that are not the log's; they are left alone
-}
-
-// Open takes the directory, recovers what it holds and returns a log ready for use. It reads the headers of all
-// segments and the newest segment whole. Where another owner has the directory the error is a *LockedError.
-func Open(o Options) (*Log, Recovery, error) {
-	if err := o.applyDefaults(); err != nil {
-		return nil, Recovery{}, fmt.Errorf("open log: %w", err)
-	}
-	fs := o.FS
-	if fs == nil {
-		dir, err := Dir(o.Dir)
-		if err != nil {
-			return nil, Recovery{}, err
-		}
-		fs = dir
-	}
-	unlock, err := fs.Lock()
-	if err != nil {
-		return nil, Recovery{}, fmt.Errorf("open log: %w", err)
-	}
-	l := &Log{fs: fs, opts: o, unlock: unlock, damaged: map[damageKey]bool{}}
-	l.queue.group, l.queue.room = new(group), make(chan struct{})
-	l.state.MaxBytes = o.MaxBytes
-	report, err := l.recover()
-	if err != nil {
-		l.closeFiles()
-		return nil, report, fmt.Errorf("open log: %w", err)
-	}
-	l.queue.used = l.state.Bytes
-	return l, report, nil
-}
-
-// Close writes a mark by which the next Open knows that nothing is missing, syncs, and gives the directory up. Appends
-// that are under way are finished first.
-func (l *Log) Close() error {
-	q := &l.queue
-	q.mu.Lock()
-	if q.closed {
-		q.mu.Unlock()
-		return nil
-	}
-	q.closed = true
-	m := &member{kind: kindClosed, start: len(q.group.buf), wake: make(chan verdict, 1)}
-	q.group.buf = append(q.group.buf, make([]byte, frameHeader)...)
-	m.end = len(q.group.buf)
-	q.group.members = append(q.group.members, m)
-	q.group.sync = true
-	first := !q.leading
-	q.leading = true
-	q.mu.Unlock()
-	if first {
-		l.leadOne()
-	}
-	err := m.await(l)
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.closeFiles()
-	return err
-}
-
-func (l *Log) closeFiles() {
-	for _, s := range l.chain {
-		if s.file != nil {
-			s.file.Close()
-		}
-	}
-	l.unlock()
-}
 
 func (l *Log) recover() (Recovery, error) {
 	var r Recovery
@@ -96,154 +20,103 @@ func (l *Log) recover() (Recovery, error) {
 	}
 	defer func() { l.opts.OnDamage = onDamage }()
 
-	found, err := l.survey(&r)
+	found, err := survey(l.fs)
 	if err != nil {
 		return r, err
 	}
-	l.link(found)
+	r.Foreign, l.serial = found.foreign, found.serial
+	l.aside.files, l.aside.bytes = found.aside, found.kept
+	for serial, name := range found.misnamed {
+		if err := l.fs.Rename(name, segmentName(serial)); err != nil {
+			return r, err
+		}
+	}
+	chain, loose, void := link(found.segments)
+	l.chain = chain
+	if err := l.resume(&r, loose, found.scratched); err != nil {
+		return r, err
+	}
+	// Nothing was deleted so far. The new segment is on disk, and what is deleted now is not needed, whatever of it a
+	// crash brings back.
+	for _, s := range void {
+		_ = l.fs.Remove(s.name())
+	}
+	for _, name := range found.temps {
+		_ = l.fs.Remove(name)
+	}
+	l.dropTruncated()
+	err = l.putAside(found)
+	r.Clean = r.Clean && len(r.Damage) == 0
+	return r, err
+}
+
+// resume reads the segments that no other tells the end of, the newest among them, and begins a new one behind it.
+func (l *Log) resume(r *Recovery, loose []*segment, scratched map[uint64]bool) error {
 	if len(l.chain) == 0 {
-		return r, l.begin(header{first: 1 + Position(l.serial)*span})
+		return l.begin(header{first: 1 + Position(l.serial)*span})
 	}
-	return r, l.resume(&r)
-}
-
-// survey reads the header of every segment and puts aside those that have none.
-func (l *Log) survey(r *Recovery) ([]*segment, error) {
-	names, err := l.fs.List()
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(names)
-	var found []*segment
-	for _, name := range names {
-		serial, isSegment := segmentSerial(name)
-		switch {
-		case isSegment:
-			l.serial = max(l.serial, serial)
-			s, err := l.survive(name, serial)
-			if err != nil {
-				return nil, err
-			}
-			if s != nil {
-				found = append(found, s)
-			}
-		case strings.HasSuffix(name, segmentSuffix+tempSuffix):
-			// A crash while a segment was made: it held nothing yet.
-			if err := l.fs.Remove(name); err != nil {
-				return nil, err
-			}
-		case strings.HasSuffix(name, asideSuffix):
-			base, _, _ := strings.Cut(strings.TrimSuffix(name, asideSuffix), "@")
-			if serial, ok := segmentSerial(base); ok {
-				l.serial = max(l.serial, serial)
-			}
-		case name != lockName:
-			r.Foreign = append(r.Foreign, name)
+	newest := l.active()
+	l.state.Truncated, l.gone = newest.truncated, newest.gone
+	l.state.Written = max(newest.prevLast, newest.truncated)
+	for _, s := range loose {
+		if err := l.readWhole(s, r); err != nil {
+			return err
 		}
 	}
-	return found, nil
+	if newest.last >= newest.first {
+		l.state.Written = newest.last
+	}
+	l.state.Written = max(l.state.Written, l.state.Truncated)
+	for _, s := range l.chain {
+		l.state.Bytes += s.end
+		if scratched[s.serial] {
+			l.report(&s.extent, Damage{Segment: s.name(), Bytes: segmentHeader, After: s.first - 1})
+		}
+	}
+	return l.goOn(newest, r.Clean && l.serial == newest.serial)
 }
 
-// survive returns the segment in the file, or nil if its header is beyond repair.
-func (l *Log) survive(name string, serial uint64) (*segment, error) {
-	f, err := l.fs.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	size, err := f.Size()
-	buf := make([]byte, min(size, segmentHeader))
-	if err == nil && size > 0 {
-		_, err = f.ReadAt(buf, 0)
-	}
-	err = errors.Join(err, f.Close())
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	h, damaged, ok := decodeHeader(buf)
-	s := &segment{header: h, end: size, last: h.first - 1, synced: size, zeroEnd: size}
-	if !ok || h.serial != serial {
-		s.serial = serial
-		if err := l.fs.Rename(name, name+asideSuffix); err != nil {
-			return nil, err
-		}
-		l.note(s, Damage{Segment: name, Bytes: size, Aside: name + asideSuffix})
-		return nil, nil
-	}
-	if damaged {
-		l.report(s, Damage{Segment: name, Bytes: segmentHeader, After: h.first - 1})
-	}
-	return s, nil
-}
-
-// link makes the chain of the segments found, oldest first. Each names the one that it follows: one that the newer ones
-// pass over is void (its frames were moved on), one that is named but missing is lost.
-func (l *Log) link(found []*segment) {
-	for i, s := range slices.Backward(found) {
-		if len(l.chain) == 0 {
-			l.chain = append(l.chain, s)
-			continue
-		}
-		newer := l.chain[0]
-		missing := !slices.ContainsFunc(found[:i+1], func(o *segment) bool { return o.serial == newer.prev })
-		switch {
-		case s.serial == newer.prev:
-			s.end, s.last = newer.prevEnd, newer.prevLast
-		case missing && s.first < newer.first:
-			s.last = min(newer.prevLast, s.limit()-1)
-		default:
-			_ = l.fs.Remove(s.name())
-			continue
-		}
-		l.chain = slices.Insert(l.chain, 0, s)
-	}
-}
-
-// resume reads the newest segment and goes on behind it.
-func (l *Log) resume(r *Recovery) error {
-	s := l.active()
+// readWhole finds out where the frames of s end, and cuts off what is behind them.
+func (l *Log) readWhole(s *segment, r *Recovery) error {
 	f, err := l.fs.Open(s.name())
 	if err != nil {
 		return err
 	}
-	s.file = f
-	l.state.Truncated, l.state.Written = s.truncated, max(s.prevLast, s.truncated)
-	if err := l.readNewest(s, r); err != nil {
-		return err
+	newest := s == l.active()
+	if newest {
+		s.file = f
+	} else {
+		defer f.Close()
 	}
-	l.state.Written = max(l.state.Written, l.state.Truncated)
-	l.reportMissing()
-	l.dropTruncated()
-	for _, kept := range l.chain {
-		l.state.Bytes += kept.end
-	}
-	return l.goOn(s, r.Clean)
-}
-
-func (l *Log) readNewest(s *segment, r *Recovery) error {
-	size := s.end
-	reading := &reader{file: s.file, salt: s.salt, off: segmentHeader, end: size}
-	expect, end, err := l.walk(s, reading, s.first, s.limit(), func(f frame, at int64) bool {
-		s.mark(f.first, at)
-		l.state.Truncated = max(l.state.Truncated, f.truncated())
-		r.Clean = f.kind == kindClosed
-		return true
-	})
+	size := max(s.end, segmentHeader)
+	reading := &reader{file: f, salt: s.salt, off: segmentHeader, end: size}
+	clean := false
+	expect, end, err := reading.walk(s.name(), s.first, s.limit(), func(d Damage) { l.report(&s.extent, d) },
+		func(f frame, at int64) bool {
+			s.mark(f.first, at)
+			if through, gone := f.truncated(); through > l.state.Truncated {
+				l.state.Truncated, l.gone = through, gone
+			}
+			clean = f.kind == kindClosed
+			return true
+		})
 	if err != nil {
 		return err
 	}
-	if s.end, s.last = end, expect-1; s.last >= s.first {
-		l.state.Written = s.last
-	}
-	r.Clean = r.Clean && len(r.Damage) == 0
-	if end >= size {
+	s.end, s.last = end, expect-1
+	if !newest {
 		return nil
 	}
-	if r.Dropped, err = tornBytes(s.file, end, size); err != nil {
+	torn, err := tornBytes(f, end, size)
+	if err != nil {
 		return err
 	}
-	r.Clean = r.Clean && r.Dropped == 0
+	r.Dropped, r.Clean = torn, clean && torn == 0 && len(r.Damage) == 0
 	s.zeroEnd, s.synced = end, end
-	return s.file.Truncate(end)
+	if end < size {
+		return f.Truncate(end)
+	}
+	return nil
 }
 
 // tornBytes counts the bytes of [from, to) up to the last that is not zero.
@@ -272,14 +145,11 @@ func (l *Log) goOn(s *segment, clean bool) error {
 		return err
 	}
 	l.settled(s)
-	h := header{
-		first: s.last + 1, truncated: l.state.Truncated,
-		prev: s.serial, prevEnd: s.end, prevLast: s.last,
-	}
+	h := s.follow(l)
 	if !clean {
 		h.first = max(s.limit(), 1+Position(l.serial)*span)
 	}
-	empty := s.last < s.first
+	empty := s.records() == 0
 	if empty {
 		h.prev, h.prevEnd, h.prevLast = s.prev, s.prevEnd, s.prevLast
 	}
@@ -290,16 +160,16 @@ func (l *Log) goOn(s *segment, clean bool) error {
 		return err
 	}
 	s.file = nil
-	if !empty {
-		return nil
+	if empty {
+		l.state.Bytes -= s.end
+		l.chain = append(l.chain[:len(l.chain)-2], l.active())
+		_ = l.fs.Remove(s.name()) // passed over: a later Open deletes what is still there
 	}
-	l.state.Bytes -= s.end
-	l.chain = slices.DeleteFunc(l.chain, func(o *segment) bool { return o == s })
-	return l.fs.Remove(s.name())
+	return nil
 }
 
 func (l *Log) begin(h header) error {
-	s, err := l.create(h)
+	s, err := l.create(h, nil)
 	if err != nil {
 		return err
 	}
@@ -309,27 +179,65 @@ func (l *Log) begin(h header) error {
 	return nil
 }
 
-// reportMissing names the segments that the chain should hold and does not.
-func (l *Log) reportMissing() {
-	for i, s := range l.chain {
-		var before Position
-		if i > 0 {
-			before = l.chain[i-1].last
-			if l.chain[i-1].serial == s.prev {
-				continue
-			}
-		}
-		if before = max(before, l.state.Truncated); s.prev != 0 && s.prevLast > before {
-			gone := &segment{header: header{serial: s.prev}}
-			l.note(gone, Damage{Segment: gone.name(), Lost: uint64(s.prevLast - before), After: before})
-		}
-	}
-}
-
 // dropTruncated deletes segments of which nothing is wanted: a crash came between their truncation and their removal.
 func (l *Log) dropTruncated() {
 	for len(l.chain) > 1 && l.chain[0].last <= l.state.Truncated {
+		l.state.Bytes -= l.chain[0].end
 		_ = l.fs.Remove(l.chain[0].name())
 		l.chain = l.chain[1:]
 	}
+}
+
+// putAside renames the files that are no segments of this log, and tells what is lost with them or with files that are
+// missing.
+func (l *Log) putAside(found *inventory) error {
+	lost := l.missing()
+	newest := uint64(0)
+	if n := len(found.segments); n > 0 {
+		newest = found.segments[n-1].serial
+	}
+	for _, f := range slices.Concat(found.headless, found.copies) {
+		d, named := lost[f.serial]
+		if named && slices.Contains(found.headless, f) {
+			delete(lost, f.serial)
+		}
+		d.Segment, d.Bytes, d.Aside = f.name, f.size, found.asideName(f.name)
+		d.Unknown = f.serial > newest && slices.Contains(found.headless, f)
+		if err := l.fs.Rename(f.name, d.Aside); err != nil {
+			return err
+		}
+		l.aside.files, l.aside.bytes = l.aside.files+1, l.aside.bytes+f.size
+		l.note(f.serial, d)
+	}
+	for _, serial := range slices.Sorted(maps.Keys(lost)) {
+		l.note(serial, lost[serial])
+	}
+	return nil
+}
+
+func (v *inventory) asideName(name string) string {
+	aside := name + asideSuffix
+	for i := 2; v.names[aside]; i++ {
+		aside = fmt.Sprintf("%s@%d%s", name, i, asideSuffix)
+	}
+	v.names[aside] = true
+	return aside
+}
+
+// missing returns what is lost with the segments that the chain should hold and does not, by serial. Every header tells
+// how many records there were before it, so the count is exact however many segments are missing.
+func (l *Log) missing() map[uint64]Damage {
+	lost := map[uint64]Damage{}
+	for i, s := range l.chain {
+		after, count := l.state.Truncated, l.gone
+		if i > 0 && l.chain[i-1].last > after {
+			before := l.chain[i-1]
+			after, count = before.last, before.before+before.records()
+		}
+		if s.prev == 0 || s.prevLast <= after || i > 0 && l.chain[i-1].serial == s.prev {
+			continue
+		}
+		lost[s.prev] = Damage{Segment: segmentName(s.prev), Lost: s.before - min(count, s.before), After: after}
+	}
+	return lost
 }

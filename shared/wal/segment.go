@@ -3,6 +3,7 @@ package wal
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,6 +17,8 @@ const (
 	// frame: a log that was not closed in order goes on above the reservation, so that no position that anybody was ever
 	// told is used again, whatever the disk has lost.
 	span = 1 << 20
+	// maxSerial bounds the serials, so that no position overflows. A file named beyond it is none of ours.
+	maxSerial = 1 << 43
 )
 
 var magic = [8]byte{'A', 'B', 'C', 'S', 'W', 'A', 'L', version}
@@ -28,19 +31,25 @@ type header struct {
 	prev      uint64   // serial of the segment it follows; 0: none
 	prevEnd   int64    // where the frames of that segment end; bytes behind it are void
 	prevLast  Position // the last position of that segment
+	before    uint64   // how many records were ever appended below first
 	truncated Position // everything up to here had been given up when the segment was made
+	gone      uint64   // how many records were ever appended up to truncated
 }
 
 func (h header) limit() Position { return h.first + span }
+
+func (h header) numbers() [8]uint64 {
+	return [8]uint64{
+		h.serial, uint64(h.first), h.prev, uint64(h.prevEnd), uint64(h.prevLast), h.before, uint64(h.truncated), h.gone,
+	}
+}
 
 func (h header) encode() []byte {
 	buf := make([]byte, segmentHeader)
 	c := buf[:headerCopy]
 	copy(c, magic[:])
 	binary.LittleEndian.PutUint32(c[8:], h.salt)
-	for i, n := range []uint64{
-		h.serial, uint64(h.first), h.prev, uint64(h.prevEnd), uint64(h.prevLast), uint64(h.truncated),
-	} {
+	for i, n := range h.numbers() {
 		binary.LittleEndian.PutUint64(c[12+8*i:], n)
 	}
 	binary.LittleEndian.PutUint32(c[headerCopy-4:], checksum(c[:headerCopy-4], 0))
@@ -60,12 +69,29 @@ func decodeHeader(buf []byte) (h header, damaged, ok bool) {
 			continue
 		}
 		number := func(i int) uint64 { return binary.LittleEndian.Uint64(c[12+8*i:]) }
-		h, ok = header{
+		h = header{
 			salt: binary.LittleEndian.Uint32(c[8:]), serial: number(0), first: Position(number(1)), prev: number(2),
-			prevEnd: int64(number(3)), prevLast: Position(number(4)), truncated: Position(number(5)),
-		}, true
+			prevEnd: int64(number(3)), prevLast: Position(number(4)), before: number(5),
+			truncated: Position(number(6)), gone: number(7),
+		}
+		ok = true
 	}
-	return h, damaged, ok
+	return h, damaged, ok && h.plausible()
+}
+
+// plausible holds for every header that this package writes; it keeps arithmetic on a forged one from overflowing.
+func (h header) plausible() bool {
+	return h.serial > 0 && h.serial <= maxSerial && h.first > 0 && uint64(h.first) <= 1+(h.serial-1)*span &&
+		h.prev < h.serial && h.prevEnd >= 0 && h.prevLast < h.first && h.gone <= h.before+span
+}
+
+// otherVersion reports which other version of this format the file that begins with buf is of, if it is of one.
+func otherVersion(buf []byte) (byte, bool) {
+	n := len(magic) - 1
+	if len(buf) <= n || [7]byte(buf[:n]) != [7]byte(magic[:n]) || buf[n] == version {
+		return 0, false
+	}
+	return buf[n], true
 }
 
 const (
@@ -79,7 +105,7 @@ func segmentName(serial uint64) string { return fmt.Sprintf("%020d%s", serial, s
 func segmentSerial(name string) (uint64, bool) {
 	digits, found := strings.CutSuffix(name, segmentSuffix)
 	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, found && err == nil && len(digits) == 20 && n > 0
+	return n, found && err == nil && len(digits) == 20 && n > 0 && n <= maxSerial
 }
 
 // point says that the frame at offset begins with position. A segment keeps one for every indexEvery bytes, so that a
@@ -91,34 +117,41 @@ type point struct {
 
 const indexEvery = 64 << 10
 
-// segment is the log's view of one file. The log's state lock guards every field but file.
-type segment struct {
+// extent is what readers need of a segment.
+type extent struct {
 	header
-	end    int64    // where its frames end
-	last   Position // the last position in it; first-1 while it holds none
-	index  []point
-	synced int64 // everything before this offset has been synced
-	// Of the segment that is written to; used by the leader alone.
-	file    File
+	end   int64    // where its frames end
+	last  Position // the last position in it; first-1 while it holds none
+	index []point
+}
+
+// segment is the log's view of one file. The leader alone changes it; extent under the log's state lock, since readers
+// copy that.
+type segment struct {
+	extent
+	synced  int64 // everything before this offset has been synced
+	file    File  // of the segment that is written to
 	zeroEnd int64 // bytes from end to here are zeroes on disk, so that a sync need not change the file's length
 }
 
-func (s *segment) name() string { return segmentName(s.serial) }
+func (s *extent) name() string { return segmentName(s.serial) }
 
-func (s *segment) mark(position Position, offset int64) {
+// records is how many records were ever appended to s, lost ones included: within a segment positions have no gaps.
+func (s *extent) records() uint64 { return uint64(s.last + 1 - s.first) }
+
+func (s *extent) mark(position Position, offset int64) {
 	if n := len(s.index); n == 0 || offset-s.index[n-1].offset >= indexEvery {
 		s.index = append(s.index, point{position, offset})
 	}
 }
 
 // seek returns a frame at or before the one that holds position.
-func (s *segment) seek(position Position) point {
-	at := point{s.first, segmentHeader}
-	for _, p := range s.index {
-		if p.position > position {
-			break
-		}
-		at = p
+func (s *extent) seek(position Position) point {
+	n, _ := slices.BinarySearchFunc(s.index, position+1, func(p point, want Position) int {
+		return int(min(1, max(-1, int64(p.position)-int64(want))))
+	})
+	if n == 0 {
+		return point{s.first, segmentHeader}
 	}
-	return at
+	return s.index[n-1]
 }

@@ -2,9 +2,6 @@ package wal
 
 import (
 	"errors"
-	"fmt"
-	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -51,37 +48,12 @@ var (
 	// ErrDisk reports that the disk refused a write or sync. The records are not in the log, now or after a restart,
 	// unless ErrUncertain is reported with it.
 	ErrDisk = errors.New("the disk refused: look at its space and health, then append again")
+	// ErrVersion reports a log, or a part of one, that another version of this package wrote. Nothing was changed.
+	ErrVersion = errors.New("written by another version: open it with that one, or move the log's directory away")
 	// ErrUncertain reports that the records may be in the log or not: the caller did not wait for the answer, or the
 	// disk refused to take them back. Appending again under the same ids is safe where readers drop repeated ids.
 	ErrUncertain = errors.New("the outcome is unknown: append again under the same ids")
 )
-
-// Options configure a Log. The zero value of every field but Dir is its default.
-type Options struct {
-	Dir          string // directory, made if absent; it may hold nothing else that ends in .wal
-	FS           FS     // instead of Dir
-	SegmentBytes int64  // size at which a new file is begun; default 16 MiB, at least 64 KiB
-	MaxBytes     int64  // of all files together; default 64 MiB, at least two segments
-	MaxRecord    int    // of one entry's id and data; default 1 MiB
-	MaxFrame     int    // of one append call; default 4 MiB, at most a segment
-	// OnDamage is called once for every stretch of damaged bytes that is found, at Open or by a later Scan.
-	OnDamage func(Damage)
-}
-
-// Damage is a stretch of a segment that cannot be read.
-type Damage struct {
-	Segment string // file name
-	Offset  int64  // first byte that is not part of an intact frame; 0 for a whole file
-	Bytes   int64
-	Lost    uint64   // records lost with it
-	After   Position // the last intact position before it
-	Aside   string   // the file that keeps the bytes; empty where they could not be kept
-}
-
-func (d Damage) String() string {
-	return fmt.Sprintf("%s is damaged at offset %d for %d bytes: %d records after position %d are lost",
-		d.Segment, d.Offset, d.Bytes, d.Lost, d.After)
-}
 
 // State is a consistent picture of a log.
 type State struct {
@@ -101,54 +73,29 @@ type Log struct {
 	opts   Options
 	unlock func()
 
-	queue     queue // append.go
+	queue     queue
 	consuming atomic.Bool
+	closing   sync.Once
+	closeErr  error
 
 	mu      sync.RWMutex // guards what follows
 	state   State
-	chain   []*segment // oldest first; the last is written to
-	kept    Position   // a truncation up to here is on disk
-	damaged map[damageKey]bool
+	chain   []*segment           // oldest first; the last is written to
+	kept    Position             // a truncation up to here is on disk
+	damaged map[uint64][]stretch // what was told, by serial
 	closed  bool
+
+	aside struct { // damage.go
+		sync.Mutex
+		files int
+		bytes int64
+	}
 
 	// The leader's own: only the goroutine that leads the queue touches them.
 	next    Position // of the next record
 	serial  uint64   // of the newest segment
 	tainted bool     // the active segment must not be written to: see reseat.go
-}
-
-type damageKey struct {
-	serial uint64
-	offset int64
-}
-
-func (o *Options) applyDefaults() error {
-	setDefault := func(field *int64, value int64) {
-		if *field == 0 {
-			*field = value
-		}
-	}
-	record, frame := int64(o.MaxRecord), int64(o.MaxFrame)
-	setDefault(&o.SegmentBytes, 16<<20)
-	setDefault(&o.MaxBytes, max(64<<20, 2*o.SegmentBytes))
-	setDefault(&frame, min(4<<20, o.SegmentBytes/4))
-	setDefault(&record, min(1<<20, frame-frameHeader-16))
-	o.MaxRecord, o.MaxFrame = int(record), int(frame)
-	var faults []error
-	refuse := func(bad bool, format string, args ...any) {
-		if bad {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
-	}
-	refuse(o.SegmentBytes < 64<<10 || o.SegmentBytes > math.MaxInt32,
-		"SegmentBytes %d: use 64 KiB to 2 GiB", o.SegmentBytes)
-	refuse(o.MaxBytes < 2*o.SegmentBytes, "MaxBytes %d: use at least two segments, %d", o.MaxBytes, 2*o.SegmentBytes)
-	refuse(frame < frameHeader+17 || frame > o.SegmentBytes-segmentHeader-frameHeader,
-		"MaxFrame %d: use 41 to %d", frame, o.SegmentBytes-segmentHeader-frameHeader)
-	refuse(record < 1 || record > frame-frameHeader-16,
-		"MaxRecord %d: use 1 to %d, which MaxFrame allows", record, frame-frameHeader-16)
-	refuse(o.Dir == "" && o.FS == nil, "Dir is empty: name the log's directory")
-	return errors.Join(faults...)
+	gone    uint64   // how many records were ever appended up to state.Truncated
 }
 
 // State returns a consistent picture of the log.
@@ -173,69 +120,3 @@ func (l *Log) Consume() (release func(), ok bool) {
 
 // active is the segment that is written to. Only the leader may use it without the lock.
 func (l *Log) active() *segment { return l.chain[len(l.chain)-1] }
-
-// report tells of damage once, and keeps its bytes aside.
-func (l *Log) report(s *segment, d Damage) {
-	if l.known(s, d) {
-		return
-	}
-	d.Aside = l.keepAside(s, d)
-	l.note(s, d)
-}
-
-func (l *Log) known(s *segment, d Damage) bool {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.damaged[damageKey{s.serial, d.Offset}]
-}
-
-func (l *Log) note(s *segment, d Damage) {
-	key := damageKey{s.serial, d.Offset}
-	l.mu.Lock()
-	known := l.damaged[key]
-	if !known {
-		l.damaged[key] = true
-		l.state.Damage++
-		l.state.Lost += d.Lost
-	}
-	l.mu.Unlock()
-	if !known && l.opts.OnDamage != nil {
-		l.opts.OnDamage(d)
-	}
-}
-
-// keepAside copies the damaged bytes to a file of their own, which nothing of this package deletes.
-func (l *Log) keepAside(s *segment, d Damage) string {
-	name := fmt.Sprintf("%s@%d%s", s.name(), d.Offset, asideSuffix)
-	buf := make([]byte, min(d.Bytes, l.opts.SegmentBytes))
-	from, err := l.fs.Open(s.name())
-	if err != nil {
-		return ""
-	}
-	defer from.Close()
-	n, _ := from.ReadAt(buf, d.Offset)
-	to, err := l.fs.Create(name)
-	if err != nil {
-		return ""
-	}
-	defer to.Close()
-	if _, err := to.WriteAt(buf[:n], 0); err != nil {
-		return ""
-	}
-	return name
-}
-
-// held returns the segments that hold records of [from, to], with what is readable of each.
-func (l *Log) held(from, to Position) []segment {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	var out []segment
-	for _, s := range l.chain {
-		if s.last >= from && s.first <= to && s.last >= s.first {
-			view := *s
-			view.index = slices.Clip(s.index)
-			out = append(out, view)
-		}
-	}
-	return out
-}

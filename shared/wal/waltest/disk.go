@@ -50,9 +50,17 @@ type Disk struct {
 }
 
 type inode struct {
-	data    []byte
-	synced  []byte
-	pending []func([]byte) []byte // writes and cuts since the last sync, each a whole sector or less
+	data   []byte
+	synced []byte
+	// pending are the writes and cuts since the last sync, each a sector or less. A failed sync leaves them doomed: the
+	// system has dropped its dirty pages, so no later sync puts them on disk; whether they had reached it is chance.
+	pending []change
+}
+
+type change struct {
+	apply   func([]byte) []byte
+	doomed  bool
+	settled bool // synced, but behind a doomed one
 }
 
 // New returns an empty disk.
@@ -95,9 +103,9 @@ func (d *Disk) Crash(rng *rand.Rand) *Disk {
 	}
 	return d.clone(func(n *inode) []byte {
 		data := slices.Clone(n.synced)
-		for _, write := range n.pending {
-			if rng.Float64() < chance {
-				data = write(data)
+		for _, c := range n.pending {
+			if c.settled || rng.Float64() < chance {
+				data = c.apply(data)
 			}
 		}
 		return data
@@ -308,7 +316,7 @@ func (f *file) write(p []byte, off int64) {
 
 func (f *file) change(c func([]byte) []byte) {
 	f.inode.data = c(f.inode.data)
-	f.inode.pending = append(f.inode.pending, c)
+	f.inode.pending = append(f.inode.pending, change{apply: c})
 }
 
 func (f *file) Truncate(size int64) error {
@@ -326,16 +334,24 @@ func (f *file) Truncate(size int64) error {
 	return nil
 }
 
-// Sync keeps what was written. One that fails loses it: the system has dropped the dirty pages and will not try again.
+// Sync keeps what was written since the last Sync. One that fails keeps it by chance, and for good: no later Sync does
+// better.
 func (f *file) Sync() error {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
-	if err := f.disk.refused(Sync, f.name); err != nil {
-		f.inode.pending = slices.DeleteFunc(f.inode.pending, func(func([]byte) []byte) bool { return true })
-		return err
+	n := f.inode
+	err := f.disk.refused(Sync, f.name)
+	doomed := false
+	for i := range n.pending {
+		c := &n.pending[i]
+		c.doomed = c.doomed || err != nil && !c.settled
+		c.settled = c.settled || err == nil && !c.doomed
+		doomed = doomed || c.doomed
 	}
-	f.inode.synced, f.inode.pending = slices.Clone(f.inode.data), nil
-	return nil
+	if !doomed {
+		n.synced, n.pending = slices.Clone(n.data), nil
+	}
+	return err
 }
 
 func (f *file) Size() (int64, error) {
