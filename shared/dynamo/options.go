@@ -131,7 +131,10 @@ func ask[I, O any](
 		err = fmt.Errorf("%w: waited %v", errNoAnswer, l.timeout)
 	}
 	if l.meter != nil {
-		usage := consumed(out)
+		var usage Usage
+		if err == nil {
+			usage = consumed(out)
+		}
 		usage.Operation, usage.Err = operation, err
 		l.meter(usage)
 	}

@@ -7,49 +7,33 @@ import (
 )
 
 // consumed adds up the capacity that a response reports.
-func consumed(response any) Usage {
-	var usage Usage
-	read := func(c types.ConsumedCapacity) { usage.Read += aws.ToFloat64(c.CapacityUnits) }
-	write := func(c types.ConsumedCapacity) { usage.Write += aws.ToFloat64(c.CapacityUnits) }
-	one := func(c *types.ConsumedCapacity, add func(types.ConsumedCapacity)) {
-		if c != nil {
-			add(*c)
-		}
-	}
-	each := func(cs []types.ConsumedCapacity, add func(types.ConsumedCapacity)) {
-		for _, c := range cs {
-			add(c)
-		}
-	}
+func consumed(response any) (usage Usage) {
+	var one *types.ConsumedCapacity
+	var many []types.ConsumedCapacity
+	units := &usage.Write
 	switch out := response.(type) {
 	case *dynamodb.GetItemOutput:
-		if out != nil {
-			one(out.ConsumedCapacity, read)
-		}
+		one, units = out.ConsumedCapacity, &usage.Read
 	case *dynamodb.QueryOutput:
-		if out != nil {
-			one(out.ConsumedCapacity, read)
-		}
+		one, units = out.ConsumedCapacity, &usage.Read
 	case *dynamodb.BatchGetItemOutput:
-		if out != nil {
-			each(out.ConsumedCapacity, read)
-		}
+		many, units = out.ConsumedCapacity, &usage.Read
 	case *dynamodb.PutItemOutput:
-		if out != nil {
-			one(out.ConsumedCapacity, write)
-		}
+		one = out.ConsumedCapacity
+	case *dynamodb.UpdateItemOutput:
+		one = out.ConsumedCapacity
 	case *dynamodb.DeleteItemOutput:
-		if out != nil {
-			one(out.ConsumedCapacity, write)
-		}
+		one = out.ConsumedCapacity
 	case *dynamodb.BatchExecuteStatementOutput:
-		if out != nil {
-			each(out.ConsumedCapacity, write)
-		}
+		many = out.ConsumedCapacity
 	case *dynamodb.TransactWriteItemsOutput:
-		if out != nil {
-			each(out.ConsumedCapacity, write)
-		}
+		many = out.ConsumedCapacity
+	}
+	if one != nil {
+		many = append(many, *one)
+	}
+	for _, c := range many {
+		*units += aws.ToFloat64(c.CapacityUnits)
 	}
 	return usage
 }
