@@ -120,18 +120,17 @@ func (s *Store) cancelled(
 	return merge.Record{}, judged(operationCommit, s.counters, "", throttled, err)
 }
 
-// decided returns the record that kept a transaction out. Only its row says how the attempt ended; without it there is
-// nothing to go by but to try again.
+// decided returns the record that kept a transaction out. Only its row says how the attempt ended, so it is read where
+// the reason lacks it.
 func (s *Store) decided(ctx context.Context, token merge.Token, item row) (merge.Record, error) {
 	if len(item) > 0 {
-		return recordFrom(item)
+		return s.decision(item)
 	}
-	record, err := s.FindRecord(ctx, token)
-	if err == nil && record.State == merge.Undecided {
-		err = fmt.Errorf("%s on table %s: the record that was in the way is gone: %w", operationCommit, s.dedup,
-			&merge.ConflictError{Record: true})
+	item, err := s.get(ctx, recordKey(token))
+	if err != nil {
+		return merge.Record{}, err
 	}
-	return record, err
+	return s.decision(item)
 }
 
 func refusal(reason types.CancellationReason) error {

@@ -329,3 +329,20 @@ func TestClassify_TheLastOfSeveralTriesPromisesNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestAbort_RecordThatIsGoneAgainDecidesNothing(t *testing.T) {
+	for found, want := range map[string]merge.State{
+		"": merge.Undecided, `"Item":` + committedRow: merge.Committed, `"Item":` + abortedRow: merge.Aborted,
+	} {
+		s := &script{replies: map[string][]reply{
+			"PutItem": {refusalOf("ConditionalCheckFailedException", "")}, "GetItem": {{body: "{" + found + "}"}},
+		}}
+		record, err := storeOn(t, scripted(t, s)).Abort(t.Context(), secretToken, time.Now())
+		if record.State != want || (err == nil) != (want != merge.Undecided) {
+			t.Errorf("%+v, %v; want state %d", record, err, want)
+		}
+		if err != nil && kindOf(err) != "conflict [] true" {
+			t.Errorf("%v", err)
+		}
+	}
+}

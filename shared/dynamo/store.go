@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -59,7 +60,17 @@ func (s *Store) Abort(ctx context.Context, token merge.Token, expires time.Time)
 	case standing == nil:
 		return merge.Record{State: merge.Aborted}, nil
 	}
-	return recordFrom(standing)
+	return s.decision(standing)
+}
+
+// decision reads the record that kept a write out; one that is gone again decides nothing, so the write must be tried
+// again.
+func (s *Store) decision(inTheWay row) (merge.Record, error) {
+	record, err := recordFrom(inTheWay)
+	if err == nil && record.State == merge.Undecided {
+		err = fmt.Errorf("table %s: the record that was in the way is gone: %w", s.dedup, &merge.ConflictError{Record: true})
+	}
+	return record, err
 }
 
 // TakeClaim implements merge.Store.
