@@ -19,7 +19,7 @@ SAM  := SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=$${AWS_DEFAULT_REGION:-us-east-1}
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## count real events end to end on this machine; EVENTS=file and RULES=file take your own
@@ -56,7 +56,11 @@ fuzz: ## fuzz every decoder for FUZZTIME each (default 10s)
 	done
 
 .PHONY: bench
-bench: ## run the benchmarks
+bench: ## print requests, write units, time and memory beside a hand-written reference
+	@go run ./shared/cmd/abacus bench
+
+.PHONY: microbench
+microbench: ## run the benchmarks of single functions; TESTS=./shared/envelope runs some
 	go test -run '^$$' -bench . -benchmem $(TESTS)
 
 .PHONY: validate

@@ -127,7 +127,8 @@ func checkH4(v *View, o *objections) {
 			continue
 		}
 		tries, age := number(m.at(v, "MaximumRetryAttempts")), seconds(m.at(v, "MaximumRecordAgeInSeconds"))
-		if environment(v, m.function)["ABACUS_GUARD"] == "position" {
+		guard := v.At("Resources", m.function, "Properties", "Environment", "Variables", "ABACUS_GUARD")
+		if guard == "position" {
 			o.unless(tries == -1 && age == -time.Second,
 				"%s: a batch given up under the position guard cannot be told from one that was counted", m.event)
 			o.unless(m.at(v, "ParallelizationFactor") == 1, "%s: one batch of a shard at a time", m.event)
