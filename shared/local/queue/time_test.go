@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,11 +57,13 @@ func TestVisibility_IsChangedFromNowOnAndEndsTwelveHoursAfterTheReceive(t *testi
 
 func TestLongPoll_ReturnsOnArrival(t *testing.T) {
 	bubble(t, func(t *testing.T, m mail) {
+		var later sync.WaitGroup
+		defer later.Wait()
 		url, start := m.create(t), time.Now()
-		go func() {
+		later.Go(func() {
 			time.Sleep(7 * time.Second)
 			m.send(t, url, "a")
-		}()
+		})
 		if got := bodies(m.receive(t, url, 20*time.Second)); got != "a" || time.Since(start) != 7*time.Second {
 			t.Errorf("received %q after %v, want a after 7s", got, time.Since(start))
 		}
@@ -69,6 +72,8 @@ func TestLongPoll_ReturnsOnArrival(t *testing.T) {
 
 func TestLongPoll_NoticesAMessageThatBecomesVisibleAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, m mail) {
+		var later sync.WaitGroup
+		defer later.Wait()
 		url := m.create(t, "VisibilityTimeout", "5")
 		m.send(t, url, "a")
 		start := time.Now()
@@ -77,10 +82,10 @@ func TestLongPoll_NoticesAMessageThatBecomesVisibleAgain(t *testing.T) {
 		if bodies(got) != "a" || time.Since(start) != 5*time.Second {
 			t.Errorf("received %q after %v, want a after 5s", bodies(got), time.Since(start))
 		}
-		go func() {
+		later.Go(func() {
 			time.Sleep(time.Second)
 			wantCode(t, m.hide(t, url, *got[0].ReceiptHandle, 0), "")
-		}()
+		})
 		if got := bodies(m.receive(t, url, 20*time.Second)); got != "a" || time.Since(start) != 6*time.Second {
 			t.Errorf("received %q after %v, want a after 6s", got, time.Since(start))
 		}
@@ -89,6 +94,8 @@ func TestLongPoll_NoticesAMessageThatBecomesVisibleAgain(t *testing.T) {
 
 func TestLongPoll_NoticesTheEndOfADelayAndOfAGroupsWait(t *testing.T) {
 	bubble(t, func(t *testing.T, m mail) {
+		var later sync.WaitGroup
+		defer later.Wait()
 		start, url := time.Now(), m.create(t, "DelaySeconds", "3")
 		m.send(t, url, "a")
 		if got := bodies(m.receive(t, url, 20*time.Second)); got != "a" || time.Since(start) != 3*time.Second {
@@ -98,10 +105,10 @@ func TestLongPoll_NoticesTheEndOfADelayAndOfAGroupsWait(t *testing.T) {
 		m.sendFIFO(t, fifo, "g", "1", "1")
 		first := m.one(t, fifo)
 		m.sendFIFO(t, fifo, "g", "2", "2")
-		go func() {
+		later.Go(func() {
 			time.Sleep(time.Second)
 			wantCode(t, m.delete(fifo, *first.ReceiptHandle)(t), "")
-		}()
+		})
 		if got := bodies(m.receive(t, fifo, 20*time.Second)); got != "2" || time.Since(start) != 4*time.Second {
 			t.Errorf("received %q after %v, want 2 after 4s", got, time.Since(start))
 		}
