@@ -27,7 +27,7 @@ type fate struct {
 }
 
 var (
-	errHeld = errors.New("an earlier message of its group must come again first, and the queue promises their order")
+	errHeld = errors.New("a record before it must come again first, and its source is counted in order")
 	// errUnanswered guards against a Sink that breaks its contract.
 	errUnanswered = errors.New("the merge did not answer for every event; this is a bug, report it")
 )

@@ -69,6 +69,7 @@ type Handler struct {
 	log      *slog.Logger
 	now      func() time.Time
 	opener   *envelope.Opener
+	mergeAt  int // events that wait at most for one merge, and those of one record
 }
 
 // New returns a Handler, or an error that names every fault of c.
@@ -89,9 +90,8 @@ func New(c Config) (*Handler, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("ingest configuration: %w", err)
 	}
-	h := &Handler{kind: c.Kind, rules: c.Rules, sink: c.Sink, parker: c.Parker, position: c.ByPosition, recorder: c.Recorder, log: c.Log,
-		now:    c.Now,
-		opener: envelope.NewOpener()}
+	h := &Handler{kind: c.Kind, rules: c.Rules, sink: c.Sink, parker: c.Parker, position: c.ByPosition,
+		recorder: c.Recorder, log: c.Log, now: c.Now, opener: envelope.NewOpener(), mergeAt: maxPending}
 	if h.recorder == nil {
 		h.recorder = silent{}
 	}

@@ -65,19 +65,21 @@ type pending struct{ record, from, to int }
 // documents counts what became of documents before any merge.
 type documents struct{ read, skipped, expired int }
 
-// count turns records into events and merges them. What a record says is counted whole or not at all: one bad document
-// makes a bad record of it before any of its events is merged. On a FIFO queue a message waits for the merge of the one
-// before it in its group, and where that must come again, so must it.
+// count turns records into events and merges them. What a record says is counted whole or not at all: one bad
+// document makes a bad record of it before any of its events is merged. On a FIFO queue a message waits for the merge
+// of the one before it in its group. There, and under the position guard, what stands behind a record that must come
+// again must too.
 func (in *invocation) count(ctx context.Context) {
 	ctx, cancel := in.leaveTimeToPark(ctx)
 	defer cancel()
 	fifo, read := in.batch.FIFO(), in.read
+	inOrder := fifo || in.position
 	for i := range in.batch.Records {
 		in.record, in.document = &in.batch.Records[i], 0
-		if fifo && in.busy[in.record.Group] || len(in.events) >= maxPending {
+		if fifo && in.busy[in.record.Group] || len(in.events) >= in.mergeAt {
 			in.merge(ctx)
 		}
-		if fifo && in.held[in.record.Group] {
+		if inOrder && in.held[in.record.Group] {
 			in.fates[i] = fate{failed, errHeld}
 			continue
 		}
@@ -85,7 +87,7 @@ func (in *invocation) count(ctx context.Context) {
 		switch err := in.open(read); {
 		case err != nil:
 			in.events = in.events[:from]
-			in.settle(i, fateOf(err))
+			in.settle(i, in.parkInOrder(ctx, i, fateOf(err)))
 		case len(in.events) == from:
 			in.settle(i, fate{verdict: done})
 		default:
@@ -139,7 +141,7 @@ func (in *invocation) merge(ctx context.Context) {
 // settle says what becomes of a record.
 func (in *invocation) settle(record int, f fate) {
 	in.fates[record] = f
-	if f.verdict != done {
+	if f.verdict == failed || f.verdict == bad {
 		in.held[in.batch.Records[record].Group] = true
 	}
 }

@@ -40,7 +40,7 @@ func (in *invocation) leaveTimeToPark(ctx context.Context) (context.Context, con
 // park parks the bad records, the first ones first, so that a shard moves on even if time runs out. What is not
 // parked in time must come again.
 func (in *invocation) park(ctx context.Context) {
-	if !in.parks() {
+	if !in.parks() || in.position { // under it the bad records are parked by now
 		return
 	}
 	if end, ok := ctx.Deadline(); ok {
@@ -62,10 +62,24 @@ func (in *invocation) park(ctx context.Context) {
 		free <- struct{}{}
 		under.Go(func() {
 			defer func() { <-free }()
-			in.fates[i] = in.parkOne(ctx, i)
+			in.fates[i] = in.parkOne(ctx, i, in.fates[i].reason)
 		})
 	}
 	under.Wait()
+}
+
+// parkInOrder parks a bad record at once under the position guard; otherwise it leaves it for later. A mark that
+// passes a record makes it a duplicate for ever, and a record that was parked must not come again, since it might be
+// countable by then: so all before it is counted first, and nothing behind it before it is parked.
+func (in *invocation) parkInOrder(ctx context.Context, i int, f fate) fate {
+	if !in.position || f.verdict != bad || !in.parks() {
+		return f
+	}
+	in.merge(ctx)
+	if in.held[in.record.Group] {
+		return fate{failed, errHeld}
+	}
+	return in.parkOne(ctx, i, f.reason)
 }
 
 // lowestFailed returns the position from which the shard will be read again, if it is known already.
@@ -82,8 +96,7 @@ func (in *invocation) number(i int) envelope.SequenceNumber {
 	return envelope.SequenceNumber(in.batch.Records[i].ID)
 }
 
-func (in *invocation) parkOne(ctx context.Context, i int) fate {
-	reason := in.fates[i].reason
+func (in *invocation) parkOne(ctx context.Context, i int, reason error) fate {
 	if ctx.Err() != nil {
 		return fate{failed, fmt.Errorf("%w: %w", errNoTime, reason)}
 	}
