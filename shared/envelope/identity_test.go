@@ -85,7 +85,8 @@ func TestDecode_TheStateOfATumblingWindowIsCarriedOn(t *testing.T) {
 }
 
 func TestSequenceNumber_PositionsSortAsNumbers(t *testing.T) {
-	numbers := []SequenceNumber{"0", "1", "9", "10", "99", "100", "49590338271490256608559692538361571095921575989136588898",
+	numbers := []SequenceNumber{"0", "1", "9", "10", "99", "100",
+		"49590338271490256608559692538361571095921575989136588898",
 		"149590338271490256608559692538361571095921575989136588898", SequenceNumber(strings.Repeat("9", 129))}
 	for i, a := range numbers {
 		for j, b := range numbers {

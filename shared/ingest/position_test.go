@@ -130,7 +130,8 @@ func TestPosition_WithoutAParkQueueABadRecordHoldsTheShard(t *testing.T) {
 	sink := &marks{mark: map[tally.Cell]string{}, total: map[tally.Cell]int64{}, fails: func() bool { return false }}
 	m := newMachine(t, envelope.Kinesis, func(c *Config, _ *merge.Config) { c.Sink, c.ByPosition = sink, true })
 	got := m.invoke(t, t.Context(), kinesisEvent(good("e1", "a"), "bad", good("e3", "a")))
-	if a := sink.total[tally.Cell{Counter: "c", Key: "a", Window: "all"}]; !slices.Equal(got, []string{"2", "3"}) || a != 1 {
+	a := sink.total[tally.Cell{Counter: "c", Key: "a", Window: "all"}]
+	if !slices.Equal(got, []string{"2", "3"}) || a != 1 {
 		t.Errorf("%v come again, want 2 and 3; a = %d, want 1", got, a)
 	}
 }
