@@ -2,7 +2,6 @@ package dynamo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -19,27 +18,29 @@ const attrMark = "p"
 
 var _ merge.MarkStore = (*Store)(nil)
 
-// Advance implements merge.MarkStore: one conditional update, whose failure shows the row that stood.
+// Advance implements merge.MarkStore: one conditional update, whose failure shows the row that stood. Validation refuses
+// an update for what the row holds or for the table's schema; DynamoDB's text says which, and either way no retry helps.
 func (s *Store) Advance(ctx context.Context, m merge.Move) (string, bool, error) {
+	const operation = "UpdateItem"
 	in, err := s.advance(m)
 	if err != nil {
 		return "", false, &merge.RefusedError{Adds: []int{0}, Cause: err}
 	}
-	const operation = "UpdateItem"
 	_, err = ask(ctx, &s.link, operation, s.client.UpdateItem, in)
-	var failed *types.ConditionalCheckFailedException
-	switch {
-	case err == nil:
+	if err == nil {
 		return m.Last, true, nil
-	case !errors.As(err, &failed):
-		return "", false, failure(ctx, operation, s.counters, err)
 	}
-	mark, ok := failed.Item[attrMark].(*types.AttributeValueMemberS)
-	if !ok {
-		// Only a row that was deleted since, or that something else wrote, has none; the next delivery sees which.
+	item, stood := conditionFailed(err)
+	switch mark, err2 := textOf(item, attrMark); {
+	case stood && err2 == nil:
+		return mark, false, nil
+	case stood:
+		// Only a row that was deleted since, or that something else wrote, has none; the next try sees which.
 		return "", false, fmt.Errorf("%s on table %s: the row that was in the way shows no mark", operation, s.counters)
+	case strings.TrimSuffix(codeOf(err), "Exception") == "Validation" && classify(err) == permanent:
+		return "", false, &merge.RefusedError{Adds: []int{0}, Cause: fmt.Errorf("%s on table %s: %w", operation, s.counters, err)}
 	}
-	return mark.Value, false, nil
+	return "", false, failure(ctx, operation, s.counters, err)
 }
 
 func (s *Store) advance(m merge.Move) (*dynamodb.UpdateItemInput, error) {

@@ -49,6 +49,13 @@ func TestWire_RequestsAreTheSpecification(t *testing.T) {
 		},
 	})
 	_ = store.Release(ctx, "order-17", "TOKEN")
+	move := merge.Move{
+		Cell:   tally.Cell{Counter: "flights", Key: "origin/ABE", Window: "1h", Bucket: now.Unix() / 3600 * 3600},
+		Serial: "stream|shardId-000000000001", Delta: tally.SumOf(17), Expires: 1768000000, Below: "00217", Last: "00242",
+	}
+	_, _, _ = store.Advance(ctx, move)
+	move.Cell, move.Expires, move.Below, move.At = tally.Cell{Counter: "flights", Key: "a|b", Window: "all"}, 0, "", "00217"
+	_, _, _ = store.Advance(ctx, move)
 	_, _ = reader.Get(ctx, tally.Cell{Counter: "flights", Key: "a|b", Window: "all"})
 	_, _ = reader.Window(ctx, "flights", "all", "1d")
 	_, _ = reader.Range(ctx, "flights", "all", "1d", 1767225600, 1767312000)
