@@ -57,10 +57,26 @@ type inode struct {
 	pending []change
 }
 
+// change is a write of part at off; without part, a file of off bytes.
 type change struct {
-	apply   func([]byte) []byte
+	off     int64
+	part    []byte
 	doomed  bool
 	settled bool // synced, but behind a doomed one
+}
+
+func (c *change) apply(data []byte) []byte {
+	size := int(c.off)
+	if c.part == nil && len(data) >= size {
+		return data[:size]
+	}
+	if need := size + len(c.part); len(data) < need {
+		old := len(data)
+		data = slices.Grow(data, need-old)[:need]
+		clear(data[old:])
+	}
+	copy(data[size:], c.part)
+	return data
 }
 
 // New returns an empty disk.
@@ -300,23 +316,17 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 
 // write applies p sector by sector, each of which a crash may lose by itself.
 func (f *file) write(p []byte, off int64) {
+	p = slices.Clone(p)
 	for len(p) > 0 {
 		n := min(int(Sector-off%Sector), len(p))
-		part, at := slices.Clone(p[:n]), off
-		f.change(func(data []byte) []byte {
-			if need := int(at) + len(part); len(data) < need {
-				data = append(data, make([]byte, need-len(data))...)
-			}
-			copy(data[at:], part)
-			return data
-		})
+		f.change(change{off: off, part: p[:n]})
 		p, off = p[n:], off+int64(n)
 	}
 }
 
-func (f *file) change(c func([]byte) []byte) {
-	f.inode.data = c(f.inode.data)
-	f.inode.pending = append(f.inode.pending, change{apply: c})
+func (f *file) change(c change) {
+	f.inode.data = c.apply(f.inode.data)
+	f.inode.pending = append(f.inode.pending, c)
 }
 
 func (f *file) Truncate(size int64) error {
@@ -325,12 +335,7 @@ func (f *file) Truncate(size int64) error {
 	if err := f.disk.refused(Cut, f.name); err != nil {
 		return err
 	}
-	f.change(func(data []byte) []byte {
-		if int64(len(data)) > size {
-			return data[:size:size]
-		}
-		return append(data, make([]byte, size-int64(len(data)))...)
-	})
+	f.change(change{off: size})
 	return nil
 }
 
@@ -349,7 +354,10 @@ func (f *file) Sync() error {
 		doomed = doomed || c.doomed
 	}
 	if !doomed {
-		n.synced, n.pending = slices.Clone(n.data), nil
+		for i := range n.pending {
+			n.synced = n.pending[i].apply(n.synced)
+		}
+		n.pending = n.pending[:0]
 	}
 	return err
 }
