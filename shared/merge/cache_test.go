@@ -99,6 +99,17 @@ func TestP23_StoreFailureLeavesTheCacheAlone(t *testing.T) {
 	}
 }
 
+func TestP23_CacheHearsOfEveryCommit(t *testing.T) {
+	s, g := mergetest.New(t), new(gains)
+	m := newMerger(t, s, cacheIn(g), func(c *merge.Config) { c.Workers = 2 })
+	for _, e := range onOneKey(20) {
+		m.MergeOne(t.Context(), e)
+	}
+	if n, _ := g.sums[cell("a")].Int64(); n != 20 {
+		t.Errorf("the cache has %d of 20", n)
+	}
+}
+
 func TestP23_CacheThatIgnoresItsContextGathersNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})

@@ -98,9 +98,10 @@ func TestHot_ChunksOfOneBatchNeverMeet(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			strict := mergetest.New(t)
 			s := newTable(strict, 20*time.Millisecond)
-			events := numbered(1200, "all", "total") // 13 chunks that all move two counters
+			events := numbered(1200, "all", "total") // in chunks that all move two counters
 			m := newMerger(t, s, realSleep, func(c *merge.Config) { c.Slots = slots })
-			wantAll(t, m.MergeMany(t.Context(), events), merge.Counted)
+			wantAll(t, m.MergeMany(t.Context(), events[:150]), merge.Counted) // two chunks
+			wantAll(t, m.MergeMany(t.Context(), events[150:]), merge.Counted)
 			if s.conflicts > 0 {
 				t.Errorf("%d slots: %d conflicts", slots, s.conflicts)
 			}

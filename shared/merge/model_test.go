@@ -434,6 +434,9 @@ func (s *schedule) pending() []tally.Event {
 	return slices.DeleteFunc(slices.Clone(s.events), func(e tally.Event) bool { return s.done[e.ID] })
 }
 
+// callTimeout is no whole number of seconds, for the same reason as a delivery's deadline.
+const callTimeout = 3*time.Second + time.Millisecond
+
 // start delivers a random part of the events, those done included, to a new process.
 func (s *schedule) start(t *testing.T) {
 	s.started++
@@ -453,7 +456,7 @@ func (s *schedule) start(t *testing.T) {
 		skew *= 1000 // a clock that jumped
 	}
 	merger, err := merge.New(merge.Config{
-		Store: store, Rand: rand.NewPCG(s.rng.Uint64(), 0), Workers: 1, ChunkEvents: s.chunks, CallTimeout: 3 * time.Second,
+		Store: store, Rand: rand.NewPCG(s.rng.Uint64(), 0), Workers: 1, ChunkEvents: s.chunks, CallTimeout: callTimeout,
 		Now:   func() time.Time { return s.store.Now().Add(skew) },
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		NewToken: func() merge.Token {
@@ -467,7 +470,8 @@ func (s *schedule) start(t *testing.T) {
 	s.mu.Lock()
 	s.under++
 	s.mu.Unlock()
-	timeout := time.Duration(2+s.rng.IntN(20)) * time.Second
+	// Deadlines fall between the whole seconds at which the scheduler wakes: timers of one instant fire in any order.
+	timeout := time.Duration(2+s.rng.IntN(20))*time.Second + time.Duration(s.started)*37*time.Microsecond
 	go func() {
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()

@@ -9,7 +9,6 @@ import (
 
 	"abacus/shared/merge"
 	"abacus/shared/merge/mergetest"
-	"abacus/shared/tally"
 )
 
 func TestC7_B1_5_PanicOfTheStoreFailsItsOwnEventsAndReleasesThem(t *testing.T) {
@@ -105,6 +104,10 @@ func TestC7_PanicOfAClockOrTokenSourceFailsTheChunk(t *testing.T) {
 		s := mergetest.New(t)
 		got := newMerger(t, s, change).MergeMany(t.Context(), numbered(250))
 		wantAll(t, got, merge.Failed)
+		var panicked *merge.PanicError
+		if errors.As(got[0].Err, &panicked) != (name != "empty token") {
+			t.Errorf("%s: %v", name, got[0].Err)
+		}
 		if s.Calls(mergetest.PutClaims) != 0 {
 			t.Errorf("%s: claims were put", name)
 		}
@@ -136,10 +139,13 @@ func TestC7_WorkerThatPanicsEndsNoOther(t *testing.T) {
 	}
 }
 
-// mute answers no claim at all.
+// mute puts claims and answers none.
 type mute struct{ *mergetest.Worker }
 
-func (mute) PutClaims(context.Context, []merge.Claim) []merge.ClaimReply { return nil }
+func (s mute) PutClaims(ctx context.Context, claims []merge.Claim) []merge.ClaimReply {
+	s.Worker.PutClaims(ctx, claims)
+	return nil
+}
 
 // undecided answers Commit and Abort without an error and without a record.
 type undecided struct{ *mergetest.Worker }
@@ -153,10 +159,12 @@ func (undecided) Abort(context.Context, merge.Token, time.Time) (merge.Record, e
 
 func TestStore_AnswersThatBreakTheContractCountNothingAsDone(t *testing.T) {
 	s := mergetest.New(t)
-	for name, store := range map[string]merge.Store{
-		"claims unanswered": mute{s.Worker}, "no record": undecided{s.Worker},
-	} {
-		got := newMerger(t, store).MergeMany(t.Context(), []tally.Event{event(name, "a")})
-		wantAll(t, got, merge.Failed)
+	wantAll(t, newMerger(t, mute{s.Worker}).MergeMany(t.Context(), numbered(3)), merge.Failed)
+	if left := s.Snapshot().Claims; len(left) != 0 {
+		t.Errorf("claims that were not answered are left behind: %v", left)
+	}
+	wantAll(t, newMerger(t, undecided{s.Worker}).MergeMany(t.Context(), numbered(3)), merge.Failed)
+	if left := s.Snapshot().Claims; len(left) != 3 {
+		t.Errorf("claims of an attempt without a record were given back; left are %v", left)
 	}
 }

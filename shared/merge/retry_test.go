@@ -111,6 +111,16 @@ func TestB3_PermanentErrorIsNotRetried(t *testing.T) {
 	}
 }
 
+func TestB3_PermanentErrorOfAClaimIsNotRetriedAndSaysSo(t *testing.T) {
+	s, h := mergetest.New(t), new(heard)
+	s.Fault = always(mergetest.PutClaims, mergetest.Fault{Err: mergetest.ErrDenied})
+	got := newMerger(t, s, recordTo(h)).MergeMany(t.Context(), onOneKey(3))
+	wantAll(t, got, merge.Failed)
+	wantIs(t, got[0].Err, merge.ErrPermanent)
+	wantCalls(t, s, map[mergetest.Method]int{mergetest.PutClaims: 1}) // nothing stands, so nothing is given back
+	h.want(t, map[string]int{merge.MetricFailed: 3})
+}
+
 func TestB3_ThrottlingIsRetriedMoreOftenAndMoreSlowly(t *testing.T) {
 	s := mergetest.New(t)
 	s.Fault = script(map[mergetest.Method][]mergetest.Fault{
