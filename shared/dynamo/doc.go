@@ -1,5 +1,5 @@
-// Package dynamo keeps claims, commit records and counters in DynamoDB: Store implements merge.Store, Reader reads
-// counters back. It is the only package that knows DynamoDB; its errors leave as those of merge.Store's contract.
+// Package dynamo keeps claims, commit records and counters in DynamoDB: Store implements merge.Store and merge.MarkStore,
+// Reader reads counters back. It is the only package that knows DynamoDB; its errors leave as those of merge.Store's contract.
 //
 // # Rows
 //
@@ -9,6 +9,10 @@
 //	           sk  <window>|<bucket>|<slot>   1h|2026-01-02T03:00:00Z|0   all|-|0
 //	           n   N  the sum, a whole number
 //	           ttl N  epoch seconds; absent: kept for ever
+//
+//	           sk  <window>|<bucket>|<serial>  a row of the position guard: that of one shard, <stream ARN>|<shard id>
+//	           p   S  position of the last event in n: the digits of its sequence number behind their count in three
+//	                  digits, so that the order of texts is that of numbers
 //
 //	dedup      pk  claim|<event>              a claim; bytes|<hex> where the identity is not UTF-8
 //	           token   S  the attempt that took the event
@@ -23,7 +27,7 @@
 //
 // A bucket is the start of its interval in UTC, always 20 characters in the years 0 to 9999, so that the order of sort
 // keys is the order of time and a range of buckets is one Query; the window "all" has the bucket "-". A counter is the
-// sum of its slots. The slot is a decimal number today; a reader takes any text.
+// sum of its rows, those of slots and those of shards; a slot is a decimal number, and a reader takes any text for either.
 //
 // # Time
 //
