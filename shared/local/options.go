@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"abacus/shared/deploy"
 	"abacus/shared/local/mapping"
@@ -23,6 +24,9 @@ type Options struct {
 	Rules      string         // rule file; default functions/counters.yaml under Root
 	Build      string         // where executables are built; default .build under Root
 	Address    string         // of the listener; default 127.0.0.1:0, any free port
+
+	// FunctionTimeout is how long an invocation may take, in place of the template's.
+	FunctionTimeout time.Duration
 
 	Pace   mapping.Pace         // of the mappings
 	Log    func(sandbox.Line)   // gets every line that a function writes, from many goroutines

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -100,7 +101,7 @@ func (s *Suite) startFunctions(ctx context.Context, p *plan) error {
 			return err
 		}
 		config := sandbox.Config{
-			Name: stack + f.name, Bootstrap: executables[i], Env: env, Timeout: f.timeout, MemoryMB: f.memoryMB,
+			Name: stack + f.name, Bootstrap: executables[i], Env: env, Timeout: cmp.Or(s.options.FunctionTimeout, f.timeout), MemoryMB: f.memoryMB,
 			Concurrency: p.concurrency(f.name),
 			Region:      region, Account: account, Log: s.options.Log, Report: s.options.Report,
 		}
