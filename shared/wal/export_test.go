@@ -1,6 +1,9 @@
 package wal
 
-import "context"
+import (
+	"context"
+	"encoding/binary"
+)
 
 // WithSalt returns o with every new segment's salt from f.
 func (o Options) WithSalt(f func() uint32) Options {
@@ -45,4 +48,14 @@ func (l *Log) Waiting() int {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
 	return len(l.queue.group.members)
+}
+
+// FutureFrame is an intact frame of the next version for the segment that begins with data.
+func FutureFrame(data []byte) []byte {
+	h, _, _ := decodeHeader(data)
+	buf := make([]byte, frameHeader+10)
+	seal(buf, kindRecords, 1, h.first, h.salt)
+	buf[5] = version + 1
+	binary.LittleEndian.PutUint32(buf, checksum(buf[4:], h.salt))
+	return buf
 }
