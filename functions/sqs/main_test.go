@@ -132,14 +132,14 @@ func TestC2_WithoutItsTablesTheFunctionAcknowledgesNothing(t *testing.T) {
 func TestNewHandler_NamesEveryFaultOfItsSettingsAndWhatToDo(t *testing.T) {
 	newPlace(t)
 	faulty := map[string]string{"ABACUS_DEDUP_HORIZON": "-1h", "ABACUS_LOG_LEVEL": "5",
-		"ABACUS_RULES": filepath.Join(t.TempDir(), "none")}
+		"ABACUS_RULES": filepath.Join(t.TempDir(), "none"), "ABACUS_GUARD": "position"}
 	_, err := newHandler(t.Context(), func(name string) string { return faulty[name] })
 	if err == nil {
 		t.Fatal("the function started")
 	}
 	for _, want := range []string{"ABACUS_COUNTERS_TABLE is not set", "ABACUS_DEDUP_TABLE is not set",
 		"ABACUS_DEDUP_HORIZON", "ABACUS_LOG_LEVEL is",
-		"ABACUS_RULES: load rules"} {
+		"ABACUS_RULES: load rules", `ABACUS_GUARD is "position": this function takes claim`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
 		}
