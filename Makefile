@@ -55,6 +55,10 @@ fuzz: ## fuzz every decoder for FUZZTIME each (default 10s)
 		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" || exit 1; \
 	done
 
+.PHONY: torture
+torture: ## count under SCHEDULES seeded schedules of faults (default 200), the first of them SEED
+	@go run ./shared/cmd/abacus torture $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(if $(SEED),--seed $(SEED))
+
 .PHONY: bench
 bench: ## print requests, write units, time and memory beside a hand-written reference
 	@go run ./shared/cmd/abacus bench
