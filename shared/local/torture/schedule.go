@@ -16,8 +16,9 @@ import (
 	"abacus/shared/local/sandbox"
 )
 
-// functionTimeout is short, and with it the lease that a killed function's claims have.
-const functionTimeout = 4 * time.Second
+// timeouts of an invocation are short, and with them the lease that a killed function's claims have. The shorter one
+// ends functions that wait for a call that hangs.
+var timeouts = []time.Duration{2 * time.Second, 4 * time.Second}
 
 // schedule is one run of the suite from an empty start to the verdict.
 type schedule struct {
@@ -83,7 +84,7 @@ func (s *schedule) run(ctx context.Context) (err error) {
 
 func (s *schedule) start(ctx context.Context) (err error) {
 	s.suite, err = local.Start(ctx, local.Options{
-		Root: s.options.Root, Rules: s.rules(), FunctionTimeout: functionTimeout,
+		Root: s.options.Root, Rules: s.rules(), FunctionTimeout: timeouts[s.rng.IntN(len(timeouts))],
 		Parameters: map[string]any{
 			"ShardCount": s.shards, "KinesisGuard": s.guard, "MaxReceiveCount": 8,
 			"KinesisBatchSize": 5 + s.rng.IntN(60), "SqsBatchSize": 5 + s.rng.IntN(30),
