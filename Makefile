@@ -63,13 +63,6 @@ torture: ## count under SCHEDULES seeded schedules of faults (default 200), the 
 bench: ## print requests, write units, time and memory beside a hand-written reference
 	@go run ./shared/cmd/abacus bench
 
-SCHEDULES ?= 200
-SEED      ?= 1
-
-.PHONY: torture
-torture: ## break everything that can break, by seeded schedules, and audit every count; SEED=7 SCHEDULES=1 repeats one
-	@go run ./shared/cmd/abacus torture --schedules $(SCHEDULES) --seed $(SEED)
-
 .PHONY: microbench
 microbench: ## run the benchmarks of single functions; TESTS=./shared/envelope runs some
 	go test -run '^$$' -bench . -benchmem $(TESTS)
