@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"abacus/shared/merge"
@@ -181,6 +182,32 @@ func TestClaim_SameSerialSourceDoesNotWaitForTheLease(t *testing.T) {
 			t.Errorf("a=%d after the first attempt's late commit, %v", total(s, "a"), late)
 		}
 	}
+}
+
+func TestA2_LeaseAtItsEndAndOneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mergetest.New(t)
+		hold(t, s, "e")
+		s.Clock.Advance(time.Minute - 1)
+		wantAll(t, []merge.Outcome{newMerger(t, s).MergeOne(t.Context(), event("e", "a"))}, merge.InFlight)
+		s.Clock.Advance(1)
+		wantAll(t, []merge.Outcome{newMerger(t, s).MergeOne(t.Context(), event("e", "a"))}, merge.Counted)
+	})
+}
+
+func TestP7_TakeoverThatWasNeverSentIsNotReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mergetest.New(t)
+		events := onOneKey(5)
+		abortAs(t, s, hold(t, s, "e0", "e1", "e2", "e3", "e4"))
+		s.Fault = always(mergetest.TakeClaim, mergetest.Fault{Hang: true})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantAll(t, newMerger(t, s, func(c *merge.Config) { c.Workers = 1 }).MergeMany(ctx, events), merge.Failed)
+		wantCalls(t, s, map[mergetest.Method]int{ // the other process's two calls are among them
+			mergetest.PutClaims: 2, mergetest.Abort: 2, mergetest.FindRecord: 1, mergetest.TakeClaim: 1, mergetest.Release: 1,
+		})
+	})
 }
 
 func TestA2_LeaseOfAWrongClockIsNotWaitedFor(t *testing.T) {
