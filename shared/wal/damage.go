@@ -11,15 +11,15 @@ import (
 
 // Damage is a stretch of a segment that cannot be read.
 type Damage struct {
-	Segment string // file name
-	Offset  int64  // first byte that is not part of an intact frame; 0 for a whole file
-	Bytes   int64  // 0 where the file is missing
-	Lost    uint64 // records lost with it that had not been truncated
+	Segment string `json:"segment"` // file name
+	Offset  int64  `json:"offset"`  // first byte that is not part of an intact frame; 0 for a whole file
+	Bytes   int64  `json:"bytes"`   // 0 where the file is missing
+	Lost    uint64 `json:"lost"`    // records lost with it that had not been truncated
 	// Unknown says that more records may be lost than Lost: of the newest segment nothing but its own bytes tells how
 	// many it held.
-	Unknown bool
-	After   Position // the last position before it
-	Aside   string   // the file that keeps the bytes; empty where there are none or they could not be kept
+	Unknown bool     `json:"unknown"`
+	After   Position `json:"after"` // the last position before it
+	Aside   string   `json:"aside"` // the file that keeps the bytes; empty where there are none or they could not be kept
 }
 
 func (d Damage) String() string {

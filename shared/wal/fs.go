@@ -17,7 +17,7 @@ type FS interface {
 	Create(name string) (File, error)
 	// Open opens an existing file for reading and writing. Absent: an error that wraps os.ErrNotExist.
 	Open(name string) (File, error)
-	// List returns the names in the directory, in any order.
+	// List returns the names in the directory, in any order; what is no regular file with a slash behind its name.
 	List() ([]string, error)
 	// Rename gives a file another name, replacing one that has it.
 	Rename(from, to string) error
@@ -86,9 +86,11 @@ func (d directory) List() ([]string, error) {
 	entries, err := os.ReadDir(d.path)
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
-		if e.Type().IsRegular() {
-			names = append(names, e.Name())
+		name := e.Name()
+		if !e.Type().IsRegular() {
+			name += "/"
 		}
+		names = append(names, name)
 	}
 	return names, err
 }
@@ -111,14 +113,21 @@ func (d directory) Lock() (func(), error) {
 		owner, _ := io.ReadAll(io.LimitReader(f, 128))
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &LockedError{Dir: d.path, Owner: strings.TrimSpace(string(owner))}
+			who := strings.TrimSpace(string(owner))
+			if who == "" {
+				who = "a process that has just begun"
+			}
+			return nil, &LockedError{Dir: d.path, Owner: who}
 		}
 		return nil, err
 	}
 	if err := f.Truncate(0); err == nil {
 		_, _ = fmt.Fprintf(f, "pid %d\n", os.Getpid())
 	}
-	return func() { f.Close() }, nil
+	return func() {
+		_ = f.Truncate(0)
+		f.Close()
+	}, nil
 }
 
 func (f osFile) Size() (int64, error) {

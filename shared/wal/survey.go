@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 )
@@ -30,8 +31,14 @@ type remnant struct {
 	size   int64
 }
 
+// contents is the part of FS that changes nothing.
+type contents interface {
+	Open(name string) (File, error)
+	List() ([]string, error)
+}
+
 // survey looks at every file of the directory and changes nothing. The headers of segments are read.
-func survey(fs FS) (*inventory, error) {
+func survey(fs contents) (*inventory, error) {
 	names, err := fs.List()
 	if err != nil {
 		return nil, err
@@ -42,7 +49,8 @@ func survey(fs FS) (*inventory, error) {
 		v.names[name] = true
 	}
 	for _, name := range names {
-		if err := v.look(fs, name); err != nil {
+		// A file may be gone meanwhile where another process owns the log (Inspect).
+		if err := v.look(fs, name); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 	}
@@ -50,11 +58,13 @@ func survey(fs FS) (*inventory, error) {
 	return v, nil
 }
 
-func (v *inventory) look(fs FS, name string) error {
-	base, isTemp := strings.CutSuffix(name, tempSuffix)
+func (v *inventory) look(fs contents, name string) error {
+	base, isDir := strings.CutSuffix(name, "/")
+	base, isTemp := strings.CutSuffix(base, tempSuffix)
 	base, isAside := strings.CutSuffix(base, asideSuffix)
-	base, _, _ = strings.Cut(base, "@")
-	base, isDir := strings.CutSuffix(base, "/")
+	if isAside {
+		base, _, _ = strings.Cut(base, "@")
+	}
 	serial, isSegment := segmentSerial(base)
 	if isSegment {
 		v.serial = max(v.serial, serial)
@@ -80,7 +90,7 @@ func (v *inventory) look(fs FS, name string) error {
 }
 
 // header reads the header of the file and says what is to be done with it.
-func (v *inventory) header(fs FS, name string, serial uint64) error {
+func (v *inventory) header(fs contents, name string, serial uint64) error {
 	f, err := fs.Open(name)
 	if err != nil {
 		return err

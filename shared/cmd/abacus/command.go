@@ -42,7 +42,7 @@ func newCommand(out, errs io.Writer) *cobra.Command {
 	root.SetOut(out)
 	root.SetErr(errs)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(newRun(), newLocal(), newBench(), newTorture(), newVersion())
+	root.AddCommand(newRun(), newLocal(), newBench(), newTorture(), newWAL(), newVersion())
 	return root
 }
 
