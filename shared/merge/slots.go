@@ -6,7 +6,7 @@ import (
 	"abacus/shared/tally"
 )
 
-// maxSlots bounds how many contended cells are remembered, a few megabytes at the longest keys.
+// maxRemembered bounds how many contended cells are remembered, a few megabytes at the longest keys.
 const maxRemembered = 1024
 
 // slots remembers for contended cells which of their rows to begin with. A cell that never met another transaction
