@@ -59,6 +59,10 @@ fuzz: ## fuzz every decoder for FUZZTIME each (default 10s)
 torture: ## count under SCHEDULES seeded schedules of faults (default 200), the first of them SEED
 	@go run ./shared/cmd/abacus torture $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(if $(SEED),--seed $(SEED))
 
+.PHONY: mutants
+mutants: ## break the core in known ways, one by one, and fail unless the tests notice each; ONLY=expression takes some
+	@go run ./shared/local/mutants $(if $(ONLY),-only '$(ONLY)')
+
 .PHONY: bench
 bench: ## print requests, write units, time and memory beside a hand-written reference
 	@go run ./shared/cmd/abacus bench
