@@ -2,148 +2,137 @@ package wal
 
 import (
 	"context"
-	"errors"
 	"log"
 	"time"
 )
 
-// Stats is one consistent picture of a Consumer.
-type Stats struct {
-	Delivered           uint64 // records that the sender took
-	DeadLettered        uint64
-	Discarded           uint64
-	PermanentRejections uint64 // records disposed of, or kept by StopOnRejection: counted once each
-	Failures            uint64 // sends and dispositions that failed
-	Head                Position
-	HeadSince           time.Time // when Head was first offered; zero while nothing is
-	HeadAttempts        int       // how often offering it has failed
-	Stalled             bool
+// Next delivers at most one batch and returns how many records it has disposed of. An error may come with a number
+// above 0: the records before the one that failed.
+func (c *Consumer) Next(ctx context.Context) (n int, err error) {
+	err = c.alone(ctx, func() (err error) {
+		n, err = c.turn(ctx)
+		return err
+	})
+	return n, err
 }
 
-// Stats returns one consistent picture of the consumer. It may be called at any time.
-func (c *Consumer) Stats() Stats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stats
+// Drain delivers all that was appended before the call, batch after batch, and returns at the first error with the
+// number of records disposed of so far. What is appended meanwhile is left for the next call.
+func (c *Consumer) Drain(ctx context.Context) (total int, err error) {
+	err = c.alone(ctx, func() error {
+		mark, err := c.watermark(ctx)
+		for first := true; err == nil && (first || c.acknowledged < mark); first = false {
+			if err = ctx.Err(); err != nil {
+				break
+			}
+			var n int
+			n, err = c.step(ctx, mark)
+			total += n
+		}
+		return err
+	})
+	return total, err
 }
 
 // Run delivers until ctx ends, which it returns as ctx.Err(). A failed Send or dead-letter handler is told to
 // OnInternalError and tried again, less and less often; any other error ends Run.
 func (c *Consumer) Run(ctx context.Context) error {
-	release, ok := c.cfg.Source.Consume()
+	return c.alone(ctx, func() error {
+		delay := c.cfg.RetryDelay
+		for {
+			n, err := c.turn(ctx)
+			if n > 0 || err == nil {
+				delay = c.cfg.RetryDelay
+			}
+			switch {
+			case err == nil && n == 0:
+				err = c.pause(ctx, c.cfg.IdleDelay, false)
+			case kindOf(err) == ErrSend || kindOf(err) == ErrDeadLetter:
+				c.tell(err)
+				err = c.pause(ctx, delay, true)
+				delay = doubled(delay, c.cfg.MaxRetryDelay)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// alone runs f as the log's only consumer. The lock is the log's, so that two consumers of one log exclude each other.
+func (c *Consumer) alone(ctx context.Context, f func() error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var release func()
+	var ok bool
+	if err := call("log", ErrLog, func() error {
+		release, ok = c.cfg.Source.Consume()
+		return nil
+	}); err != nil {
+		return err
+	}
 	if !ok {
 		return ErrRunning
 	}
-	defer release()
-	delay := c.cfg.RetryDelay
-	for {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		mark, err := c.watermark(ctx)
-		n := 0
+	defer func() {
+		fault := call("log", ErrLog, func() error {
+			release()
+			return nil
+		})
 		if err == nil {
-			n, err = c.step(ctx, mark)
+			err = fault
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if n > 0 {
-			delay = c.cfg.RetryDelay
-		}
-		switch {
-		case err == nil && n == 0:
-			delay = c.cfg.RetryDelay
-			c.pause(ctx, c.cfg.IdleDelay)
-		case err != nil && retryable(err):
-			c.tell(err)
-			c.checkStall()
-			c.pause(ctx, delay/2+time.Duration(c.cfg.Rand(int64(delay-delay/2)+1)))
-			delay = min(delay, c.cfg.MaxRetryDelay/2) * 2
-			if delay == 0 {
-				delay = c.cfg.MaxRetryDelay
-			}
-		case err != nil:
+	}()
+	return f()
+}
+
+// turn is one batch under a watermark of its own.
+func (c *Consumer) turn(ctx context.Context) (int, error) {
+	mark, err := c.watermark(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return c.step(ctx, mark)
+}
+
+// pause sleeps for d, or until ctx ends, which is no fault. Jitter makes it any time from a half of d to the whole.
+func (c *Consumer) pause(ctx context.Context, d time.Duration, jitter bool) error {
+	if jitter {
+		err := call("Rand", ErrPanic, func() error {
+			d = d/2 + time.Duration(c.cfg.Rand(int64(d-d/2)+1))
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
+	return call("Sleep", ErrPanic, func() error {
+		_ = c.cfg.Sleep(ctx, d)
+		return nil
+	})
 }
 
-func (c *Consumer) pause(ctx context.Context, d time.Duration) { _ = c.cfg.Sleep(ctx, d) }
-
-// checkStall tells once that the head does not get through.
-func (c *Consumer) checkStall() {
-	c.mu.Lock()
-	s := &c.stats
-	old := !s.HeadSince.IsZero() && c.cfg.Now().Round(0).Sub(s.HeadSince) >= c.cfg.StallAfter
-	stalls := !s.Stalled && (old || s.HeadAttempts >= c.cfg.StallAttempts)
-	s.Stalled = s.Stalled || stalls
-	c.mu.Unlock()
-	if stalls {
-		c.tell(fault(ErrConsumerStalled, nil))
+// doubled is twice d, at most limit.
+func doubled(d, limit time.Duration) time.Duration {
+	if d > limit/2 {
+		return limit
 	}
+	return 2 * d
 }
 
 // tell reports an error to whoever still listens.
 func (c *Consumer) tell(err error) {
-	if c.cfg.OnInternalError == nil {
-		c.logf(err)
+	report := func(callback string, f func()) bool {
+		return call(callback, ErrPanic, func() error {
+			f()
+			return nil
+		}) == nil
+	}
+	if c.cfg.OnInternalError != nil && report("OnInternalError", func() { c.cfg.OnInternalError(err) }) {
 		return
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			c.logf(errors.Join(err, ErrPanic))
-		}
-	}()
-	c.cfg.OnInternalError(err)
-}
-
-func (c *Consumer) logf(err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			log.Printf("wal consumer: %v", err)
-		}
-	}()
-	c.cfg.Logf("wal consumer: %v", err)
-}
-
-// sawHead notes which record is offered next. Ages are of the wall clock: the other one stops in a frozen process.
-func (c *Consumer) sawHead(p Position) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stats.Head != p || c.stats.HeadSince.IsZero() {
-		c.stats.Head, c.stats.HeadSince, c.stats.HeadAttempts, c.stats.Stalled = p, c.cfg.Now().Round(0), 0, false
+	if !report("Logf", func() { c.cfg.Logf("wal consumer: %v", err) }) {
+		log.Printf("wal consumer: %v", err)
 	}
-}
-
-func (c *Consumer) failed(attempt bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stats.Failures++
-	if attempt {
-		c.stats.HeadAttempts++
-	}
-}
-
-func (c *Consumer) delivered(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stats.Delivered += uint64(n)
-	c.newHead()
-}
-
-func (c *Consumer) disposed(p Policy) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stats.PermanentRejections++
-	if p == DeadLetterRejected {
-		c.stats.DeadLettered++
-	} else {
-		c.stats.Discarded++
-	}
-	c.newHead()
-}
-
-func (c *Consumer) newHead() {
-	c.stats.Head, c.stats.HeadSince, c.stats.HeadAttempts, c.stats.Stalled = 0, time.Time{}, 0, false
 }
