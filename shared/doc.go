@@ -20,6 +20,7 @@
 //	merge/mergetest  a strict Store that can break, the suite that every Store passes, and the auditor
 //	dynamo       the Store over DynamoDB; alone imports its SDK
 //	ingest       the whole flow on one page
+//	replay       counts what ended in a dead-letter queue, under the identities that it always had
 //	park         keeps bad records in a queue; alone sends to SQS
 //	env          a function's settings, all their faults at once
 //	telemetry    a function's log
