@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -130,11 +131,36 @@ func carried(t *testing.T) string {
 	return string(b.State)
 }
 
+// noFlights is a shipped event whose records hold text instead of what they held.
+func noFlights(t *testing.T) []byte {
+	t.Helper()
+	data := regexp.MustCompile(`"data": *"[^"]*"`)
+	return data.ReplaceAll(shipped(t, "kinesis-flights.json"), []byte(`"data": "bm8gZmxpZ2h0"`))
+}
+
+func TestD3_CountsTheShippedAggregateAndLogSubscription(t *testing.T) {
+	p := newPlace(t)
+	for range 2 {
+		for _, name := range []string{"kinesis-kpl.json", "kinesis-cloudwatch-logs.json"} {
+			if got := invoke(t, p.handler(t), shipped(t, name)); got != `{"batchItemFailures":[]}` {
+				t.Fatalf("%s: answer %s", name, got)
+			}
+		}
+	}
+	for key, want := range map[[2]string]string{
+		{"flights", "all"}: "7", {"flights", "origin/LAX"}: "5", {"flights", "origin/HNL"}: "1",
+		{"flights", "origin/DTW"}: "1", {"delay_minutes", "origin/LAX"}: "41",
+	} {
+		if got := p.total(t, key[0], key[1]); got != want {
+			t.Errorf("%s of %s is %s, want %s", key[0], key[1], got, want)
+		}
+	}
+}
+
 func TestNewHandler_ParksABadRecordWithItsPayloadAndGoesOn(t *testing.T) {
 	p := newPlace(t)
 	h := p.handler(t)
-	// A health check of a log subscription is no flight.
-	if got := invoke(t, h, shipped(t, "kinesis-cloudwatch-logs.json")); got != `{"batchItemFailures":[]}` {
+	if got := invoke(t, h, noFlights(t)); got != `{"batchItemFailures":[]}` {
 		t.Fatalf("answer %s", got)
 	}
 	received, err := p.parked.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
@@ -142,7 +168,7 @@ func TestNewHandler_ParksABadRecordWithItsPayloadAndGoesOn(t *testing.T) {
 	if err != nil || len(received.Messages) == 0 {
 		t.Fatalf("%d parked, %v", len(received.Messages), err)
 	}
-	batch, err := envelope.Decode(envelope.Kinesis, shipped(t, "kinesis-cloudwatch-logs.json"))
+	batch, err := envelope.Decode(envelope.Kinesis, noFlights(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +193,7 @@ func TestNewHandler_WithoutAParkQueueABadRecordComesAgain(t *testing.T) {
 	var answer struct {
 		BatchItemFailures []struct{ ItemIdentifier string }
 	}
-	text := invoke(t, p.handler(t), shipped(t, "kinesis-cloudwatch-logs.json"))
+	text := invoke(t, p.handler(t), noFlights(t))
 	if err := json.Unmarshal([]byte(text), &answer); err != nil || len(answer.BatchItemFailures) == 0 {
 		t.Errorf("answer %s, %v", text, err)
 	}

@@ -98,6 +98,51 @@ func TestNewHandler_CountsTheShippedFlightsOnceHoweverOftenTheyCome(t *testing.T
 	}
 }
 
+func TestD2_CountsTheShippedNotificationsAndBusEvents(t *testing.T) {
+	p := newPlace(t)
+	for _, name := range []string{"sqs-sns.json", "sqs-eventbridge.json", "sqs-sns.json"} {
+		answer, err := p.handler(t).Invoke(t.Context(), shipped(t, name))
+		if err != nil || string(answer) != `{"batchItemFailures":[]}` {
+			t.Fatalf("%s: %s, %v", name, answer, err)
+		}
+	}
+	for key, want := range map[string]string{"all": "4", "route/JFK/SFO": "1", "route/SFO/JFK": "1", "route/ORD/DFW": "1",
+		"route/DFW/ORD": "1"} {
+		if got := p.flights(t, key); got != want {
+			t.Errorf("flights of %s: %s, want %s", key, got, want)
+		}
+	}
+}
+
+func TestNewHandler_CountsTheShippedMessagesThatItsRuleFileOpens(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules string
+		want  map[string]string
+	}{
+		"sqs-base64.json": {"base64: true\ncounters: [{name: flights, id: flight_id, keys: [all, 'origin/{origin}']}]",
+			map[string]string{"all": "3", "origin/SEA": "2", "origin/PDX": "1"}},
+		"sqs-s3.json": {"counters: [{name: flights, keys: [all, 'bucket/{s3.bucket.name}'], add: s3.object.size}]",
+			map[string]string{"all": "7168", "bucket/uploads": "7168"}},
+	} {
+		p := newPlace(t)
+		p.settings["ABACUS_RULES"] = filepath.Join(t.TempDir(), "counters.yaml")
+		if err := os.WriteFile(p.settings["ABACUS_RULES"], []byte(c.rules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			answer, err := p.handler(t).Invoke(t.Context(), shipped(t, name))
+			if err != nil || string(answer) != `{"batchItemFailures":[]}` {
+				t.Fatalf("%s: %s, %v", name, answer, err)
+			}
+		}
+		for key, want := range c.want {
+			if got := p.flights(t, key); got != want {
+				t.Errorf("%s: %s is %s, want %s", name, key, got, want)
+			}
+		}
+	}
+}
+
 func TestC4_OneBadMessageLeavesItsNeighboursAlone(t *testing.T) {
 	p := newPlace(t)
 	event := strings.Replace(string(shipped(t, "sqs-flights.json")), `DTW`, `DTW\",\"origin\":\"`, 1) // origin twice

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"abacus/shared/tally"
+
 	"github.com/aws/aws-lambda-go/events"
 	"golang.org/x/sys/unix"
 )
@@ -100,12 +102,12 @@ func BenchmarkDecode(b *testing.B) {
 
 // BenchmarkDocuments finds the document in a payload of about 120 bytes.
 func BenchmarkDocuments(b *testing.B) {
-	opener, payload := NewOpener(), flight(1)
-	each := func([]byte) error { return nil }
+	opener, payload := NewOpener(tally.DefaultEnvelopes), flight(1)
+	each := func(Document) error { return nil }
 	b.SetBytes(int64(len(payload)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := opener.Documents(payload, each); err != nil {
+		if _, err := opener.Documents(payload, each); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -10,6 +10,9 @@ import (
 // keptBuffer bounds how much memory an idle gunzip holds on to.
 const keptBuffer = 1 << 20
 
+func isGzip(payload []byte) bool { return bytes.HasPrefix(payload, []byte("\x1f\x8b")) }
+func isZstd(payload []byte) bool { return bytes.HasPrefix(payload, []byte("\x28\xb5\x2f\xfd")) }
+
 // gunzip is the state of one decompression, kept because it is costly to set up.
 type gunzip struct {
 	reader gzip.Reader
@@ -17,8 +20,8 @@ type gunzip struct {
 	out    bytes.Buffer
 }
 
-func (o *Opener) openGzip(payload []byte, left *allowance, inner func([]byte) error) error {
-	g, _ := o.gunzips.Get().(*gunzip)
+func (w *walk) gzip(payload []byte) error {
+	g, _ := w.gunzips.Get().(*gunzip)
 	if g == nil {
 		g = new(gunzip)
 	}
@@ -26,41 +29,41 @@ func (o *Opener) openGzip(payload []byte, left *allowance, inner func([]byte) er
 	g.out.Reset()
 	err := g.reader.Reset(&g.source)
 	if err == nil {
-		_, err = g.out.ReadFrom(io.LimitReader(&g.reader, int64(left.bytes)+1))
+		_, err = g.out.ReadFrom(io.LimitReader(&g.reader, int64(w.bytes)+1))
 	}
 	if err != nil {
 		return fmt.Errorf("%w: gzip: %w; send it whole", ErrPayload, err)
 	}
-	if err := left.spend(g.out.Len()); err != nil {
+	if err := w.spend(g.out.Len()); err != nil {
 		return err
 	}
-	err = inner(g.out.Bytes())
-	if g.out.Cap() <= keptBuffer {
-		o.gunzips.Put(g)
+	err = w.inner(g.out.Bytes())
+	if g.source.Reset(nil); g.out.Cap() <= keptBuffer {
+		w.gunzips.Put(g)
 	}
 	return err
 }
 
-func (o *Opener) openZstd(payload []byte, left *allowance, inner func([]byte) error) error {
-	decoder, err := o.unzstd()
+func (w *walk) zstd(payload []byte) error {
+	decoder, err := w.unzstd()
 	if err != nil {
 		return fmt.Errorf("set up zstd: %w", err)
 	}
 	out, err := decoder.DecodeAll(payload, nil)
 	if err != nil {
 		return fmt.Errorf("%w: zstd: %w; send it whole, without a dictionary, at most %d bytes unpacked",
-			ErrPayload, err, o.maxUnpacked)
+			ErrPayload, err, w.maxUnpacked)
 	}
-	if err := left.spend(len(out)); err != nil {
+	if err := w.spend(len(out)); err != nil {
 		return err
 	}
-	return inner(out)
+	return w.inner(out)
 }
 
 // spend takes n unpacked bytes from what is left.
-func (a *allowance) spend(n int) error {
-	if a.bytes -= n; a.bytes < 0 {
-		return fmt.Errorf("%w: it unpacks to more than %d bytes; send smaller records", ErrPayload, MaxUnpacked)
+func (w *walk) spend(n int) error {
+	if w.bytes -= n; w.bytes < 0 {
+		return fmt.Errorf("%w: it unpacks to more than %d bytes; send smaller records", ErrPayload, w.maxUnpacked)
 	}
 	return nil
 }

@@ -8,12 +8,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"abacus/shared/tally"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/go-json-experiment/json/jsontext"
@@ -245,13 +248,16 @@ func compare(t interface {
 
 func near(a, b time.Time) bool { return a.Sub(b).Abs() <= time.Millisecond }
 
+// envelopeMember finds the names by which an object may be a wrapping.
+var envelopeMember = regexp.MustCompile(`"(TopicArn|detail-type|Records|Event|logEvents)"`)
+
 func FuzzDocuments_AgreesWithAStreamOfJSON(f *testing.F) {
 	for _, payload := range []string{`{"a":1}`, `{"a":1}{"b":"]"}`, "[{}, {\"a\":[1]}]\n", "\uFEFF{}", `[]`, ``, ` `,
 		`5`, `{"a":01}`, "{\"a\":\"\\u00e9\xff\"}",
 		gzipped(`{"a":1}`), gzipped(gzipped(`[]`)), zstdded(`{"a":1}`), "\x1f\x8b", "\x28\xb5\x2f\xfd"} {
 		f.Add([]byte(payload))
 	}
-	o := newOpener(1<<16, 100)
+	o := newOpener(tally.DefaultEnvelopes, 1<<16, 100)
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		got, err := docs(o, string(payload))
 		if err != nil && !errors.Is(err, ErrPayload) {
@@ -262,7 +268,7 @@ func FuzzDocuments_AgreesWithAStreamOfJSON(f *testing.F) {
 				t.Fatalf("%q is not an object", doc)
 			}
 		}
-		if o.wrapping(payload) != nil {
+		if isGzip(payload) || isZstd(payload) || isAggregate(payload) || envelopeMember.Match(payload) {
 			return
 		}
 		want, wantErr := stream2docs(bytes.TrimPrefix(payload, []byte("\uFEFF")))

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"abacus/shared/tally"
+
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -50,8 +52,8 @@ func streamed(payload string) string {
 
 func docs(o *Opener, payload string) ([]string, error) {
 	var found []string
-	err := o.Documents([]byte(payload), func(doc []byte) error {
-		found = append(found, string(doc))
+	_, err := o.Documents([]byte(payload), func(d Document) error {
+		found = append(found, string(d.JSON))
 		return nil
 	})
 	return found, err
@@ -81,7 +83,7 @@ func TestD6_EveryDocumentOfARecordIsFoundInOrder(t *testing.T) {
 			"two gzips":    func(s string) string { return gzipped(s[:len(s)/2]) + gzipped(s[len(s)/2:]) },
 			"two zstds":    func(s string) string { return zstdded(s[:len(s)/2]) + zstdded(s[len(s)/2:]) },
 		} {
-			got, err := docs(NewOpener(), wrap(payload))
+			got, err := docs(NewOpener(tally.DefaultEnvelopes), wrap(payload))
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("%s %q: %q, %v, want %q", name, payload, got, err, want)
 			}
@@ -97,7 +99,7 @@ func TestD6_ARecordThatIsNotWhollyDocumentsIsBad(t *testing.T) {
 		`{"a":+1}`, `{"a":.5}`, `{"a":1.}`, `{"a":1e}`, `{"a":tru}`, `{"a":"` + "\n" + `"}`, `{"a" 1}`, `{a:1}`, `{"a":1,}`,
 		`{"a":"\q"}`, `{"a":NaN}`,
 		"{\"a\":1}\n{\"b\":", "\xff\xfe{\x00", `{"a":[1}]`} {
-		if found, err := docs(NewOpener(), payload); !errors.Is(err, ErrPayload) {
+		if found, err := docs(NewOpener(tally.DefaultEnvelopes), payload); !errors.Is(err, ErrPayload) {
 			t.Errorf("%q: %d documents, %v, want ErrPayload", payload, len(found), err)
 		}
 	}
@@ -105,12 +107,12 @@ func TestD6_ARecordThatIsNotWhollyDocumentsIsBad(t *testing.T) {
 
 func TestD3_GzipIsOpenedByContentAndReadWholeOrNotAtAll(t *testing.T) {
 	data := eventBatch(t, "kinesis-cloudwatch-logs.json").Records[0].Payload
-	found, err := docs(NewOpener(), string(data))
+	found, err := docs(NewOpener(tally.Gzip), string(data))
 	if err != nil || len(found) != 1 || !strings.Contains(found[0], `"messageType":"DATA_MESSAGE"`) {
 		t.Fatalf("%q, %v", found, err)
 	}
 	for n := range data {
-		if found, err := docs(NewOpener(), string(data[:n])); !errors.Is(err, ErrPayload) || len(found) != 0 {
+		if found, err := docs(NewOpener(tally.DefaultEnvelopes), string(data[:n])); !errors.Is(err, ErrPayload) || len(found) != 0 {
 			t.Fatalf("cut at byte %d: %d documents, %v, want ErrPayload", n, len(found), err)
 		}
 	}
@@ -120,7 +122,7 @@ func TestD3_GzipIsOpenedByContentAndReadWholeOrNotAtAll(t *testing.T) {
 		"magic alone":      "\x1f\x8b",
 		"zstd magic alone": "\x28\xb5\x2f\xfd", "zstd cut": zstdded(`{"a":1}`)[:12], "zstd and text": zstdded(`{"a":1}`) +
 			"{}"} {
-		if found, err := docs(NewOpener(), payload); !errors.Is(err, ErrPayload) || len(found) != 0 {
+		if found, err := docs(NewOpener(tally.DefaultEnvelopes), payload); !errors.Is(err, ErrPayload) || len(found) != 0 {
 			t.Errorf("%s: %q, %v, want ErrPayload", name, found, err)
 		}
 	}
@@ -128,7 +130,7 @@ func TestD3_GzipIsOpenedByContentAndReadWholeOrNotAtAll(t *testing.T) {
 
 func TestD3_ABombIsABadRecord(t *testing.T) {
 	const limit = 1 << 16
-	o := newOpener(limit, 10)
+	o := newOpener(tally.DefaultEnvelopes, limit, 10)
 	at := `{"a":"` + strings.Repeat("x", limit-len(`{"a":""}`)) + `"}`
 	for name, wrap := range map[string]func(string) string{"gzip": gzipped, "zstd": zstdded, "zstd stream": streamed} {
 		if found, err := docs(o, wrap(at)); err != nil || len(found) != 1 {
@@ -153,16 +155,16 @@ func TestUnwrap_LayersAtTheLimitAndOnePast(t *testing.T) {
 	for range MaxLayers {
 		payload = gzipped(payload)
 	}
-	if found, err := docs(NewOpener(), payload); err != nil || len(found) != 1 {
+	if found, err := docs(NewOpener(tally.DefaultEnvelopes), payload); err != nil || len(found) != 1 {
 		t.Errorf("at the limit: %d documents, %v", len(found), err)
 	}
-	if found, err := docs(NewOpener(), gzipped(payload)); !errors.Is(err, ErrPayload) || len(found) != 0 {
+	if found, err := docs(NewOpener(tally.DefaultEnvelopes), gzipped(payload)); !errors.Is(err, ErrPayload) || len(found) != 0 {
 		t.Errorf("one past: %d documents, %v, want ErrPayload", len(found), err)
 	}
 }
 
 func TestUnwrap_DocumentsAtTheLimitAndOnePast(t *testing.T) {
-	o := newOpener(1<<20, 10)
+	o := newOpener(tally.DefaultEnvelopes, 1<<20, 10)
 	for name, wrap := range map[string]func(n int) string{
 		"lines": func(n int) string { return strings.Repeat("{}\n", n) },
 		"array": func(n int) string { return "[{}" + strings.Repeat(",{}", n-1) + "]" },
@@ -182,7 +184,7 @@ func TestUnwrap_TheErrorOfTheVisitorEndsTheWalkAndIsReturned(t *testing.T) {
 	stop := errors.New("enough")
 	for _, payload := range []string{`{}{}`, `[{},{}]`, gzipped(`{}{}`), zstdded(`[{},{}] x`)} {
 		calls := 0
-		err := NewOpener().Documents([]byte(payload), func([]byte) error { calls++; return stop })
+		_, err := NewOpener(tally.DefaultEnvelopes).Documents([]byte(payload), func(Document) error { calls++; return stop })
 		if err != stop || calls != 1 {
 			t.Errorf("%q: %v after %d calls", payload, err, calls)
 		}
@@ -190,7 +192,7 @@ func TestUnwrap_TheErrorOfTheVisitorEndsTheWalkAndIsReturned(t *testing.T) {
 }
 
 func TestUnwrap_OneOpenerServesManyGoroutines(t *testing.T) {
-	o := NewOpener()
+	o := NewOpener(tally.DefaultEnvelopes)
 	done := make(chan error)
 	for i := range 8 {
 		go func() {

@@ -20,6 +20,8 @@ type Rules interface {
 	Events(dst []tally.Event, doc rules.Document, now time.Time) (events []tally.Event, expired int, err error)
 	// Digest names the rules.
 	Digest() string
+	// Envelopes are the wrappings that are opened before Events sees what is in them.
+	Envelopes() tally.Envelopes
 }
 
 // Sink counts events. *merge.Merger is one; a Sink must give the same promises.
@@ -91,7 +93,8 @@ func New(c Config) (*Handler, error) {
 		return nil, fmt.Errorf("ingest configuration: %w", err)
 	}
 	h := &Handler{kind: c.Kind, rules: c.Rules, sink: c.Sink, parker: c.Parker, position: c.ByPosition,
-		recorder: c.Recorder, log: c.Log, now: c.Now, opener: envelope.NewOpener(), mergeAt: maxPending}
+		recorder: c.Recorder, log: c.Log, now: c.Now, mergeAt: maxPending,
+		opener: envelope.NewOpener(c.Rules.Envelopes())}
 	if h.recorder == nil {
 		h.recorder = silent{}
 	}

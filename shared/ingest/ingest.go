@@ -55,15 +55,14 @@ type invocation struct {
 	busy    map[string]bool // FIFO groups with a message among pending
 	held    map[string]bool // FIFO groups with a message that must come again
 
-	record   *envelope.Record // the one being read, and the number of its document
-	document int
+	record *envelope.Record // the one being read
 }
 
 // pending is a record whose events wait for a merge.
 type pending struct{ record, from, to int }
 
-// documents counts what became of documents before any merge.
-type documents struct{ read, skipped, expired int }
+// documents counts what became of documents before any merge, and what records held that was none.
+type documents struct{ read, skipped, expired, passed int }
 
 // count turns records into events and merges them. What a record says is counted whole or not at all: one bad
 // document makes a bad record of it before any of its events is merged. On a FIFO queue a message waits for the merge
@@ -75,7 +74,7 @@ func (in *invocation) count(ctx context.Context) {
 	fifo, read := in.batch.FIFO(), in.read
 	inOrder := fifo || in.position
 	for i := range in.batch.Records {
-		in.record, in.document = &in.batch.Records[i], 0
+		in.record = &in.batch.Records[i]
 		if fifo && in.busy[in.record.Group] || len(in.events) >= in.mergeAt {
 			in.merge(ctx)
 		}
@@ -99,24 +98,31 @@ func (in *invocation) count(ctx context.Context) {
 }
 
 // open hands each document of the record to read. A panic on the way is that record's failure alone.
-func (in *invocation) open(read func(doc []byte) error) (err error) {
+func (in *invocation) open(read func(envelope.Document) error) (err error) {
 	defer contain(&err)
-	return in.opener.Documents(in.record.Payload, read)
+	skipped, err := in.opener.Documents(in.record.Payload, read)
+	if err == nil {
+		in.docs.passed += skipped
+	}
+	return err
 }
 
 // read appends the events of one document.
-func (in *invocation) read(doc []byte) error {
+func (in *invocation) read(doc envelope.Document) error {
+	arrived := in.record.Arrived
+	if !doc.Arrived.IsZero() {
+		arrived = doc.Arrived
+	}
 	events, expired, err := in.rules.Events(in.events, rules.Document{
-		Source: envelope.DocumentIdentity(in.record.Identity, in.document),
-		Serial: in.serial, Arrived: in.record.Arrived, JSON: doc,
+		Source: doc.Identity(in.batch.Source, in.record.Identity),
+		Serial: in.serial, Arrived: arrived, JSON: doc.JSON,
 	}, in.start)
 	if err != nil {
-		return fmt.Errorf("document %d: %w", in.document, err)
+		return fmt.Errorf("document %d: %w", doc.Index, err)
 	}
 	if in.position {
 		in.place(events[len(in.events):])
 	}
-	in.document++
 	in.docs.add(len(events)-len(in.events), expired)
 	in.events = events
 	return nil

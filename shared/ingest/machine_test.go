@@ -224,3 +224,5 @@ func (f rulesFunc) Events(dst []tally.Event, doc rules.Document, _ time.Time) ([
 }
 
 func (rulesFunc) Digest() string { return "digest" }
+
+func (rulesFunc) Envelopes() tally.Envelopes { return tally.DefaultEnvelopes }

@@ -20,6 +20,7 @@ const (
 	MetricFailed    = "records_failed"   // records that come again
 	MetricDocuments = "documents"        // documents read
 	MetricSkipped   = "documents_skip"   // documents that no rule counts
+	MetricPassed    = "envelope_skip"    // log lines that are no JSON objects, control messages and test notifications
 	MetricExpired   = "adds_expired"     // adds left out because their bucket's retention was over
 	MetricErrors    = "invocation_error" // invocations whose whole batch comes again
 
@@ -56,6 +57,7 @@ func (in *invocation) report(ctx context.Context) {
 	in.tell(MetricRecords, len(in.fates), nil)
 	in.tell(MetricDocuments, in.docs.read, nil)
 	in.tell(MetricSkipped, in.docs.skipped, nil)
+	in.tell(MetricPassed, in.docs.passed, nil)
 	in.tell(MetricExpired, in.docs.expired, nil)
 	for verdict, name := range [...]string{failed: MetricFailed, done: MetricDone, bad: MetricBad,
 		parked: merge.MetricParked} {

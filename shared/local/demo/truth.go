@@ -58,14 +58,15 @@ func ruleTruth(set *rules.Set, t traffic, from, to time.Time) (truth, error) {
 
 func countByRules(set *rules.Set, t traffic, now time.Time) (truth, error) {
 	out := truth{method: "counted from the file by the rules themselves", counts: counts{}}
-	opener, seen := envelope.NewOpener(), map[string]bool{}
+	opener, seen := envelope.NewOpener(set.Envelopes()), map[string]bool{}
 	for i, r := range slices.Concat(t.kinesis, t.sqs) {
 		identity := "published/" + strconv.Itoa(i)
 		var events []tally.Event
-		document := 0
-		err := opener.Documents(r.payload, func(text []byte) error {
-			doc := rules.Document{Source: envelope.DocumentIdentity(identity, document), Arrived: now, JSON: text}
-			document++
+		_, err := opener.Documents(r.payload, func(d envelope.Document) error {
+			doc := rules.Document{Source: d.Identity("published", identity), Arrived: now, JSON: d.JSON}
+			if !d.Arrived.IsZero() {
+				doc.Arrived = d.Arrived
+			}
 			var err error
 			events, _, err = set.Events(events, doc, now)
 			return err

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"abacus/shared/tally"
+
 	"go.yaml.in/yaml/v4"
 )
 
@@ -16,6 +18,7 @@ type compiler struct {
 	root     *member
 	slots    int
 	counters []counter
+	opens    tally.Envelopes
 }
 
 // name is what a counter and a scope may be called: no '|', which divides them from keys in the store, and nothing that
@@ -32,7 +35,8 @@ func (c *compiler) syntax(err error) {
 }
 
 func (c *compiler) document(n *yaml.Node) {
-	members := c.object(n, "the file", "counters")
+	members := c.object(n, "the file", "counters", "envelopes", "base64")
+	c.envelopes(members["envelopes"], members["base64"])
 	list, ok := members["counters"]
 	if !ok {
 		if n.Kind == yaml.MappingNode {

@@ -22,6 +22,7 @@ type Set struct {
 	counters []counter
 	root     *member
 	slots    int
+	opens    tally.Envelopes
 	pool     sync.Pool // of *work
 }
 
@@ -107,7 +108,8 @@ func Parse(name string, text []byte) (*Set, error) {
 		return nil, errors.Join(c.errors()...)
 	}
 	sum := sha256.Sum256(text)
-	s := &Set{file: name, digest: hex.EncodeToString(sum[:6]), counters: c.counters, root: c.root, slots: c.slots}
+	s := &Set{file: name, digest: hex.EncodeToString(sum[:6]), counters: c.counters, root: c.root, slots: c.slots,
+		opens: c.opens}
 	s.pool.New = func() any { return newWork(s) }
 	return s, nil
 }
@@ -120,6 +122,9 @@ func oversize(name string) *Fault {
 // Digest returns the start of the SHA-256 of the file's bytes, 12 hexadecimal digits, to tell in a log which rules are
 // at work.
 func (s *Set) Digest() string { return s.digest }
+
+// Envelopes returns the wrappings that are opened before these rules see what records hold.
+func (s *Set) Envelopes() tally.Envelopes { return s.opens }
 
 // Counters describes the rules, in the order of the file.
 func (s *Set) Counters() []Counter {
