@@ -101,7 +101,7 @@ func (s *source) Scan(from, through wal.Position) iter.Seq2[wal.Record, error] {
 		s.t.Errorf("scan %d-%d where %d is flushed", from, through, s.mark)
 	}
 	s.mu.Lock()
-	records := slices.Clone(s.records)
+	records, truncated := slices.Clone(s.records), s.state.Truncated
 	s.mu.Unlock()
 	return func(yield func(wal.Record, error) bool) {
 		if failure != nil {
@@ -111,7 +111,7 @@ func (s *source) Scan(from, through wal.Position) iter.Seq2[wal.Record, error] {
 		var lent []byte
 		defer func() { scribble(lent) }()
 		for _, r := range records {
-			if r.Position < from || r.Position > through || r.Position <= s.State().Truncated || s.hidden[r.Position] {
+			if r.Position < from || r.Position > through || r.Position <= truncated || s.hidden[r.Position] {
 				continue
 			}
 			scribble(lent)
@@ -155,13 +155,12 @@ func (s *source) Consume() (func(), bool) {
 	}
 	s.held = true
 	return func() {
-		err := s.enter("release", "")
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.held = false
-		if err != nil {
-			panic(err)
-		}
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.held = false
+		}()
+		_ = s.enter("release", "")
 	}, true
 }
 

@@ -24,7 +24,7 @@ func (c *Consumer) watermark(ctx context.Context) (mark Position, err error) {
 // than a batch may be.
 func (c *Consumer) gather(ctx context.Context, mark Position) (oversized bool, err error) {
 	err = call("log", ErrLog, func() error {
-		c.acknowledged = max(c.acknowledged, c.cfg.Source.State().Truncated)
+		c.passed(c.cfg.Source.State().Truncated)
 		if c.acknowledged >= mark {
 			return nil
 		}
@@ -74,7 +74,7 @@ func (c *Consumer) passOver(ctx context.Context, mark Position) error {
 		}
 		c.lost = state.Lost
 	}
-	c.acknowledged = max(mark, state.Truncated)
+	c.passed(max(mark, state.Truncated))
 	return nil
 }
 

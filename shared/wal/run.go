@@ -80,7 +80,7 @@ func (c *Consumer) alone(ctx context.Context, f func() error) (err error) {
 			release()
 			return nil
 		})
-		if err == nil {
+		if kindOf(err) == nil && fault != nil { // nothing or the end of ctx
 			err = fault
 		}
 	}()

@@ -73,6 +73,16 @@ func (c *Consumer) checkStall() error {
 	return nil
 }
 
+// passed notes that nothing up to p is left, by whomever it was taken.
+func (c *Consumer) passed(p Position) {
+	c.acknowledged = max(c.acknowledged, p)
+	c.change(func(s *Stats) {
+		if s.Head <= c.acknowledged {
+			s.passHead()
+		}
+	})
+}
+
 func (c *Consumer) failed() {
 	c.change(func(s *Stats) {
 		s.Failures++
