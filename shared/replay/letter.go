@@ -121,7 +121,7 @@ func open(text []byte) (Letter, error) {
 		if _, ok := marks["Records"]; ok {
 			return Letter{}, nil // a producer's own Records
 		}
-		return Letter{}, fmt.Errorf("%w: a damaged notice: %w", ErrLetter, err)
+		return Letter{}, fmt.Errorf("%w: a damaged notice", ErrLetter)
 	}
 	switch {
 	case b.Batch != nil:
@@ -163,7 +163,7 @@ func parked(text []byte) (Letter, error) {
 		History []Round `json:"history"`
 	}
 	if err := json.Unmarshal(text, &more); err != nil {
-		return Letter{}, fmt.Errorf("%w: the parked record's history: %w", ErrLetter, err)
+		return Letter{}, fmt.Errorf("%w: the parked record's history is damaged", ErrLetter)
 	}
 	batch := envelope.Batch{Kind: p.Kind, Source: p.Source, Shard: p.Shard, Records: []envelope.Record{r}}
 	return Letter{Form: Parked, Batch: batch, Parked: p, History: more.History}, nil
