@@ -15,7 +15,9 @@ import (
 // advanceFunc is a merge.MarkStore.
 type advanceFunc func(ctx context.Context, m merge.Move) (string, bool, error)
 
-func (f advanceFunc) Advance(ctx context.Context, m merge.Move) (string, bool, error) { return f(ctx, m) }
+func (f advanceFunc) Advance(ctx context.Context, m merge.Move) (string, bool, error) {
+	return f(ctx, m)
+}
 
 // onlyOn breaks the calls for one key of laneOf and leaves the others to the strict store.
 func onlyOn(key string, s *marks, broken advanceFunc) advanceFunc {
