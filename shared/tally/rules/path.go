@@ -7,7 +7,8 @@ import (
 )
 
 // parsePath reads a path: the names of members from the top of the document down, joined by dots. A backslash takes the
-// character after it literally. A path that ends in [] means each element of a list.
+// character after it literally, and is the only way to a name with a brace or bracket. A path that ends in [] means each
+// element of a list.
 func parsePath(text string) (names []string, list bool, err error) {
 	if len(text) > maxPath {
 		return nil, false, fmt.Errorf("a path has at most %d bytes", maxPath)
@@ -19,6 +20,8 @@ func parsePath(text string) (names []string, list bool, err error) {
 	literal := false // the character is escaped
 	for _, r := range text + "." {
 		switch {
+		case !literal && strings.ContainsRune("{}[", r):
+			return nil, false, errBrackets
 		case literal || r != '.' && r != '\\':
 			name.WriteRune(r)
 			literal = false
@@ -37,6 +40,11 @@ func parsePath(text string) (names []string, list bool, err error) {
 	}
 	return names, list, checkNames(names)
 }
+
+// errBrackets catches what looks like a template, or a list, where a plain path belongs: as a name it would be absent
+// from every record.
+var errBrackets = errors.New("a path is plain names, such as order.price, without braces or brackets; " +
+	`for a name that really has one, write a backslash before it`)
 
 func checkNames(names []string) error {
 	for _, name := range names {
