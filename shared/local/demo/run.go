@@ -17,6 +17,10 @@ import (
 // ErrInexact reports a run whose counts or dead letters are not what they must be. What differs has been printed.
 var ErrInexact = errors.New("the counts are not exact; see what differs above")
 
+// ErrNothing reports a run in which the rules counted nothing at all, so that there was nothing to be exact about.
+var ErrNothing = errors.New("nothing was counted: the rules match none of the events, or all of them are bad; " +
+	"the reasons stand above, with the line of the rule file")
+
 // Options says what to count. Zero values mean the default that the field names.
 type Options struct {
 	Root   string    // folder of the module; default: found from the working directory upward

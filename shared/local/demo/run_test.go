@@ -165,6 +165,24 @@ func TestRun_CountsOtherEventsByTheirOwnRules(t *testing.T) {
 	}
 }
 
+func TestRun_CountingNothingIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	rules := filepath.Join(t.TempDir(), "counters.yaml")
+	text := "counters:\n  - name: c\n    id: order\n    keys: [\"{nowhere}\"]\n"
+	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := &output{}
+	events := [][]byte{[]byte(`{"order":"1"}`), []byte(`{"order":"2"}`)}
+	err := Run(t.Context(), Options{Root: "../../..", Events: file(t, events), Rules: rules, Build: builds, Out: out})
+	if !errors.Is(err, ErrNothing) {
+		t.Errorf("error %v, want ErrNothing", err)
+	}
+	if text := out.take(); !strings.Contains(text, "2 of the bad records are your own") {
+		t.Errorf("it does not say whose the bad records are:\n%s", text)
+	}
+}
+
 func TestRun_SaysWhatIsStuck(t *testing.T) {
 	t.Parallel()
 	out := &output{}

@@ -31,12 +31,28 @@ func (r *run) judge(ctx context.Context, began time.Time) error {
 		thousands(len(want.counts)), time.Since(compared).Seconds())
 	exact := r.printCounts(want, read, stored)
 	exact = r.printLetters(want.refused, letters) && exact
+	if own := ownBad(want.refused); own > 0 {
+		fmt.Fprintf(r.Out, "%s of the bad records are your own: these rules cannot count them\n", thousands(own))
+	}
 	if !exact {
 		return ErrInexact
+	}
+	if len(want.counts) == 0 {
+		return ErrNothing
 	}
 	fmt.Fprintf(r.Out, "\nexact: every count is the truth and every bad record is kept, in %.1fs\n",
 		time.Since(began).Seconds())
 	return nil
+}
+
+// ownBad counts the bad records that the run did not plant.
+func ownBad(refused []record) (n int) {
+	for _, r := range refused {
+		if !r.bad {
+			n++
+		}
+	}
+	return n
 }
 
 // most is how many mistakes are worth printing.
