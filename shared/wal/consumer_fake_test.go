@@ -101,7 +101,8 @@ func (s *source) Scan(from, through wal.Position) iter.Seq2[wal.Record, error] {
 		s.t.Errorf("scan %d-%d where %d is flushed", from, through, s.mark)
 	}
 	s.mu.Lock()
-	records, truncated := slices.Clone(s.records), s.state.Truncated
+	first := max(from, s.state.Truncated+1)
+	records := slices.Clone(s.records[min(first-1, s.state.Written):min(through, s.state.Written)])
 	s.mu.Unlock()
 	return func(yield func(wal.Record, error) bool) {
 		if failure != nil {
@@ -111,7 +112,7 @@ func (s *source) Scan(from, through wal.Position) iter.Seq2[wal.Record, error] {
 		var lent []byte
 		defer func() { scribble(lent) }()
 		for _, r := range records {
-			if r.Position < from || r.Position > through || r.Position <= truncated || s.hidden[r.Position] {
+			if s.hidden[r.Position] {
 				continue
 			}
 			scribble(lent)
