@@ -47,8 +47,10 @@ func newPlan(events []tally.Event, outcomes []Outcome, limits limits) *plan {
 		events: events, ids: make([]string, len(events)), first: make([]int32, len(events)),
 		refs: make([]int32, 0, adds), from: make([]int32, 1, len(events)+1),
 	}
-	interned := make(map[tally.Cell]int32)
-	lastUser := make([]int32, 0) // by cell: the last event that named it
+	few := min(adds, 256) // most batches move no more cells
+	p.cells = make([]tally.Cell, 0, few)
+	interned := make(map[tally.Cell]int32, few)
+	lastUser := make([]int32, 0, few) // by cell: the last event that named it
 	byID := make(map[string]int32, len(events))
 	work := make([]int32, 0, len(events))
 	for i, event := range events {
@@ -84,8 +86,18 @@ func (p *plan) intern(i int32, event tally.Event, interned map[tally.Cell]int32,
 		return ErrTooManyAdds
 	}
 	start := len(p.refs)
-	for _, add := range event.Adds {
-		cell, known := interned[add.Cell]
+	before := 0 // where the event before has its cells; nearly always some of them are the same
+	if i > 0 {
+		before = int(p.from[i-1])
+	}
+	for j, add := range event.Adds {
+		var cell int32
+		known := before+j < start && p.cells[p.refs[before+j]] == add.Cell
+		if known {
+			cell = p.refs[before+j]
+		} else {
+			cell, known = interned[add.Cell]
+		}
 		if !known {
 			cell = int32(len(p.cells))
 			interned[add.Cell] = cell

@@ -65,15 +65,19 @@ func (v view) keysOf(rules string) []string {
 	return []string{v.page, v.page + "|" + v.country, "all"}
 }
 
-// kinesisEvent is the Lambda event that carries vs.
-func kinesisEvent(vs []view) []byte {
+// kinesisEvent is the Lambda event that carries vs, the records of a shard from the given one on; 0 if none is given.
+func kinesisEvent(vs []view, from ...int) []byte {
+	first := 0
+	if len(from) > 0 {
+		first = from[0]
+	}
 	var b strings.Builder
 	b.WriteString(`{"Records":[`)
 	for i, v := range vs {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		sequence := fmt.Sprintf("495903382714902566085596925383615710959215%014d", i)
+		sequence := fmt.Sprintf("495903382714902566085596925383615710959215%014d", first+i)
 		fmt.Fprintf(&b, `{"kinesis":{"kinesisSchemaVersion":"1.0","partitionKey":%q,"sequenceNumber":%q,"data":%q,`+
 			`"approximateArrivalTimestamp":1545084650.987},"eventSource":"aws:kinesis","eventVersion":"1.0",`+
 			`"eventID":"shardId-000000000006:%s","eventName":"aws:kinesis:record",`+

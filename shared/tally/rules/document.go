@@ -95,6 +95,9 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // member name twice in any of its objects, nested at most 10,000 deep. One byte order mark before it is skipped.
 func (r *reader) read(root *member, document []byte) error {
 	r.document = bytes.TrimPrefix(document, byteOrderMark)
+	if r.flat(root) {
+		return nil
+	}
 	r.cursor.open(r.document)
 	if kind := r.cursor.PeekKind(); kind != jsontext.KindBeginObject && kind != absent {
 		return errors.New("is not a JSON object; send one object for each event")
@@ -157,16 +160,21 @@ func (r *reader) keep(m *member) error {
 			return err
 		}
 		from = r.cursor.InputOffset() - int64(len(raw))
-		if kind != jsontext.KindNull && kind != jsontext.KindBeginObject {
-			for _, slot := range m.below {
-				r.values[slot].kind = misplaced
-			}
+	}
+	m.hold(r.values, value{kind: kind, raw: r.document[from:r.cursor.InputOffset()]})
+	return nil
+}
+
+// hold puts v into the member's slot, and says of those below it that they are not there to be had.
+func (m *member) hold(values []value, v value) {
+	if v.kind != jsontext.KindNull && v.kind != jsontext.KindBeginObject {
+		for _, slot := range m.below {
+			values[slot].kind = misplaced
 		}
 	}
 	if m.slot >= 0 {
-		r.values[m.slot] = value{kind: kind, raw: r.document[from:r.cursor.InputOffset()]}
+		values[m.slot] = v
 	}
-	return nil
 }
 
 // explain replaces a decoder's error, which may quote the document, by one that does not.

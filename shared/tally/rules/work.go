@@ -3,6 +3,7 @@ package rules
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"time"
 
 	"abacus/shared/tally"
@@ -25,7 +26,17 @@ type work struct {
 	keys    []span // of the counter at hand
 	expired int
 	scratch [64]byte
+
+	slab  []tally.Add     // room for the adds of further events
+	texts strings.Builder // room for their text
 }
+
+// Room is made for the events of several documents at a time. What an event refers to is written once and then left
+// alone, but keeps its neighbours' room alive.
+const (
+	slabAdds  = 64
+	textBytes = 2 << 10
+)
 
 // span is a part of work.text.
 type span struct{ from, to int }
@@ -80,13 +91,27 @@ func (w *work) events(dst []tally.Event, doc Document, now time.Time) (events []
 	return w.emit(dst), w.expired, nil
 }
 
-// emit appends the drafts to dst, with one allocation for all text and one for all adds.
+// room returns room for the adds at hand, and their text as a string.
+func (w *work) room() (slab []tally.Add, text string) {
+	if n := len(w.adds); len(w.slab) < n {
+		w.slab = make([]tally.Add, max(n, slabAdds))
+	}
+	if n := len(w.text); w.texts.Cap()-w.texts.Len() < n {
+		w.texts = strings.Builder{}
+		w.texts.Grow(max(n, textBytes))
+	}
+	from := w.texts.Len()
+	w.texts.Write(w.text)
+	slab, w.slab = w.slab[:len(w.adds)], w.slab[len(w.adds):]
+	return slab, w.texts.String()[from:]
+}
+
+// emit appends the drafts to dst.
 func (w *work) emit(dst []tally.Event) []tally.Event {
 	if len(w.adds) == 0 {
 		return dst
 	}
-	text := string(w.text)
-	slab := make([]tally.Add, len(w.adds))
+	slab, text := w.room()
 	next := 0
 	for i := range w.drafts {
 		w.drafts[i].next = next
