@@ -126,9 +126,14 @@ var cases = map[string]bug{
 	"E2": {"iterators that expire, throttling, trimmed records", []string{
 		"shared/local/mapping TestE2_TroubleWithReadsLosesAndRepeatsNothing",
 		"shared/local/mapping TestE2_AnIteratorThatExpiresWhileAFunctionIsDownIsReplaced",
-	}, "replay: a range is read on after its last record, and trimmed records are told as lost"},
-	"E4": {"a function that sends to its own source", nil,
-		"replay: rounds are bounded, and the template has no loop"},
+		"shared/replay TestE2_AnExpiredIteratorIsReplacedAfterTheLastRecordAndThrottlingIsWaitedFor",
+		"shared/replay TestE2_TrimmedRecordsAreToldAsLostHoweverKinesisAnswers",
+		"shared/replay TestE2_ANoticeIsReplayedAndALostOneStaysWithItsCounts",
+	}, ""},
+	"E4": {"a function that sends to its own source", []string{
+		"shared/replay TestE4_TwentyReplaysOfABadRecordEndAtRestWithItsPayloadAndHistory",
+		"shared/replay TestE4_NothingIsSentToAQueueThatFeedsTheReplay",
+	}, "functions/replay: the template has no loop"},
 	"E5": {"200 with failed entries", []string{
 		"shared/local/mapping TestE5_OnlyWhatFailedToBeDeletedIsTriedAgain",
 		"shared/local/queue TestE5_DeleteMessageBatchAnswers200WithFailedEntries",

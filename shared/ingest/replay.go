@@ -31,8 +31,8 @@ type Outcome struct {
 var errByPosition = errors.New("a source that is counted by position cannot be replayed: its mark does not tell a " +
 	"record that was counted from one that was passed")
 
-// Replay counts records that their source has given up, of either kind, under the identities that they have, and answers
-// for each in order. It parks nothing. It never panics, and keeps nothing of b.
+// Replay counts records that their source has given up, of either kind, under the identities that they have, and
+// answers for each in order. It parks nothing. It never panics, and keeps nothing of b.
 //
 // It takes no event from a delivery that is still at work on it: such a record is Failed, for its source may yet count
 // it. So the records go under no serial source, whose deliveries take over each other's claims at once.

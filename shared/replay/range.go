@@ -7,7 +7,8 @@ import (
 	"abacus/shared/envelope"
 )
 
-// Range is a piece of a Kinesis shard, both ends within it, in which Size records failed. Others may stand between them.
+// Range is a piece of a Kinesis shard, both ends within it, in which Size records failed. Others may stand between
+// them.
 type Range struct {
 	Stream, Shard string // ARN and shard id
 	First, Last   envelope.SequenceNumber

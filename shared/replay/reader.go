@@ -43,8 +43,8 @@ type LostError struct {
 func (e *LostError) Lost() int { return max(1, e.Of-e.Found) }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("lost at least %d of %d records: %d are left of %s; the stream no longer has the others, so look for "+
-		"them at their producer", e.Lost(), e.Of, e.Found, e.Range)
+	return fmt.Sprintf("lost at least %d of %d records: %d are left of %s; the stream no longer has the others, so look "+
+		"for them at their producer", e.Lost(), e.Of, e.Found, e.Range)
 }
 
 // Shards reads shards. *kinesis.Client is one; give it aws.NopRetryer, since the Reader waits and tries again itself.
@@ -78,9 +78,9 @@ type Progress struct {
 // Read hands the records of a range to use, page by page in their order, each page as a batch of its shard, and goes on
 // once use returns nil. Records between those of the failed batch are handed over too.
 //
-// It returns nil when the whole range was used. A *LostError says that the whole of what is left was used, and that it is
-// not all; ErrUnfinished, or an error of use or of Kinesis that is not cured by patience, that a later Read may go on from
-// the Progress.
+// It returns nil when the whole range was used. A *LostError says that the whole of what is left was used, and that it
+// is not all; ErrUnfinished, or an error of use or of Kinesis that is not cured by patience, that a later Read may go
+// on from the Progress.
 func (r *Reader) Read(ctx context.Context, of Range, from Progress, use func(*envelope.Batch) error) (Progress, error) {
 	if err := of.check(); err != nil {
 		return from, fmt.Errorf("read a range: %w", err)
@@ -167,8 +167,8 @@ func (s *reading) seek(ctx context.Context) error {
 	return err
 }
 
-// take hands over those records of a page that are of the range, compared as numbers, and not handed over yet. Only what
-// use has taken moves the progress on.
+// take hands over those records of a page that are of the range, compared as numbers, and not handed over yet. Only
+// what use has taken moves the progress on.
 func (s *reading) take(page []types.Record) error {
 	b := envelope.Batch{Kind: envelope.Kinesis, Source: streamOf(s.of.Stream), Shard: s.of.Shard}
 	p := s.Progress
@@ -199,8 +199,8 @@ func (s *reading) take(page []types.Record) error {
 	return nil
 }
 
-// watch tells a shard whose records lie far apart, of which empty pages come nearer to the tip, from a place where there
-// is nothing to read: the tip itself, or a trimmed start from which Kinesis reads nothing for ever.
+// watch tells a shard whose records lie far apart, of which empty pages come nearer to the tip, from a place where
+// there is nothing to read: the tip itself, or a trimmed start from which Kinesis reads nothing for ever.
 func (s *reading) watch(records int, behind int64) {
 	if records > 0 || behind < s.behind {
 		s.still = 0

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 )
 
 // shard is a stream of one shard behind the real SDK, under a fake clock: its tests run in a bubble.
@@ -171,7 +172,8 @@ func TestE2_AnExpiredIteratorIsReplacedAfterTheLastRecordAndThrottlingIsWaitedFo
 		if got != "abcde" || err != nil {
 			t.Errorf("%q, %v", got, err)
 		}
-		want := []string{"AT_SEQUENCE_NUMBER", "GetRecords", "GetRecords", "AFTER_SEQUENCE_NUMBER", "GetRecords", "GetRecords"}
+		want := []string{"AT_SEQUENCE_NUMBER", "GetRecords", "GetRecords", "AFTER_SEQUENCE_NUMBER", "GetRecords",
+			"GetRecords"}
 		if !slices.Equal(s.calls, want) || pages.after != s.numbers[2] {
 			t.Errorf("called %v, after %s; want after record 3", s.calls, pages.after)
 		}
@@ -316,8 +318,8 @@ func TestRange_PacesItselfAndEndsBeforeItsDeadline(t *testing.T) {
 }
 
 func TestRange_TriesAreBoundedAndWhatPatienceCannotCureIsNotRetried(t *testing.T) {
-	for code, tries := range map[string]int{"ProvisionedThroughputExceededException": maxTries, "InternalFailure": maxTries,
-		"AccessDeniedException": 1} {
+	for code, tries := range map[string]int{"ProvisionedThroughputExceededException": maxTries,
+		"InternalFailure": maxTries, "AccessDeniedException": 1} {
 		bubble(t, stream.Config{}, func(t *testing.T, ctx context.Context, s *shard) {
 			s.put(t, "a")
 			s.fault = func(string) wire.Fault { return wire.Fault{Before: wire.Errorf(code, "no")} }
@@ -342,6 +344,49 @@ func TestRange_WhatUseRefusesIsNotPassed(t *testing.T) {
 		got, _, err := s.read(ctx, s.rng(1, 2), p)
 		if got != "ab" || err != nil {
 			t.Errorf("read on: %q, %v", got, err)
+		}
+	})
+}
+
+// script is a shard whose one page has these sequence numbers.
+type script []string
+
+func (script) GetShardIterator(context.Context, *kinesis.GetShardIteratorInput, ...func(*kinesis.Options)) (
+	*kinesis.GetShardIteratorOutput, error) {
+	return &kinesis.GetShardIteratorOutput{ShardIterator: aws.String("i")}, nil
+}
+
+func (s script) GetRecords(context.Context, *kinesis.GetRecordsInput, ...func(*kinesis.Options)) (
+	*kinesis.GetRecordsOutput, error) {
+	out := &kinesis.GetRecordsOutput{NextShardIterator: aws.String("i")}
+	for _, n := range s {
+		out.Records = append(out.Records, types.Record{SequenceNumber: aws.String(n)})
+	}
+	return out, nil
+}
+
+func TestRange_NumbersAreComparedAsNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := []string{}
+		r := Reader{Shards: script{"8", "9", "10", "11", "100"}}
+		of := Range{Stream: streamARN, Shard: shardID, First: "9", Last: "11", Size: 3}
+		_, err := r.Read(t.Context(), of, Progress{}, func(b *envelope.Batch) error {
+			for _, record := range b.Records {
+				got = append(got, record.ID)
+			}
+			return nil
+		})
+		if !slices.Equal(got, []string{"9", "10", "11"}) || err != nil {
+			t.Errorf("%v, %v", got, err)
+		}
+		got = got[:0]
+		r.Shards = script{"8"}
+		if _, err := r.Read(t.Context(), of, Progress{}, func(*envelope.Batch) error { return nil }); err == nil {
+			t.Error("a shard that never comes to the range is taken for it")
+		}
+		r.Shards = script{"ten"}
+		if _, err := r.Read(t.Context(), of, Progress{}, func(*envelope.Batch) error { return nil }); err == nil {
+			t.Error("a record without a number is taken")
 		}
 	})
 }

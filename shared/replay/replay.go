@@ -124,8 +124,9 @@ type Result struct {
 	Err       error      // why it stays; nil with Delete
 }
 
-// Handle replays messages, one after the other, and returns what became of each, in order. It deletes none. Messages that
-// it has no time left for stay. On a FIFO queue, what stands behind one that stays in its group stays too, untried.
+// Handle replays messages, one after the other, and returns what became of each, in order. It deletes none. Messages
+// that it has no time left for stay. On a FIFO queue, what stands behind one that stays in its group stays too,
+// untried.
 func (r *Replayer) Handle(ctx context.Context, messages []Message) []Result {
 	results := make([]Result, len(messages))
 	type line struct{ queue, group string }
@@ -179,8 +180,8 @@ func (r *Replayer) log(ctx context.Context, m Message, result Result) {
 	r.c.Log.LogAttrs(ctx, slog.LevelWarn, "letter stays in its queue", attributes...)
 }
 
-// memory is what a Replayer knows of letters that stay, so that their next delivery does not begin again or park a record
-// once more. It may be forgotten at any time: all that it saves is work.
+// memory is what a Replayer knows of letters that stay, so that their next delivery does not begin again or park a
+// record once more. It may be forgotten at any time: all that it saves is work.
 type memory struct {
 	mu       sync.Mutex
 	progress map[Range]Progress

@@ -69,7 +69,8 @@ func newOffice(t *testing.T, edit func(*Config)) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.handler, err = ingest.New(ingest.Config{Kind: envelope.SQS, Rules: set, Sink: core, Now: o.store.Now}); err != nil {
+	o.handler, err = ingest.New(ingest.Config{Kind: envelope.SQS, Rules: set, Sink: core, Now: o.store.Now})
+	if err != nil {
 		t.Fatal(err)
 	}
 	c := Config{Counter: o.handler, Feeds: []string{deadARN}, Again: &Destination{againARN, o.again},
@@ -150,15 +151,16 @@ func TestReplay_AMessageIsDeletedOnlyWhenAllOfItIsDurable(t *testing.T) {
 		"the store is down": {documentOf(goodA, goodA), nil, func(o *office) {
 			o.store.Fault = func(mergetest.Call) mergetest.Fault { return mergetest.Fault{Err: mergetest.ErrDenied} }
 		}, Counts{Failed: 2}},
-		"no room to park":               {documentOf(goodA, "bad"), nil, func(o *office) { o.again.full = full }, Counts{Counted: 1, Bad: 1}},
-		"nowhere to park":               {movedMessage("m1", "bad"), func(c *Config) { c.Again = nil }, nil, Counts{Bad: 1}},
-		"too few answers":               {documentOf(goodA, goodA), func(c *Config) { c.Counter = mute{} }, nil, Counts{}},
-		"a panic":                       {movedMessage("m1", goodA), func(c *Config) { c.Counter = nil; c.Counter = mad{} }, nil, Counts{}},
-		"no form":                       {message("hello"), nil, nil, Counts{}},
-		"no reader":                     {message(noticeText(seven, "")), nil, nil, Counts{}},
-		"no object fetcher":             {pointerMessage, nil, nil, Counts{}},
-		"a lost object":                 {pointerMessage, func(c *Config) { c.Objects = store{} }, nil, Counts{}},
-		"an object that is no document": {pointerMessage, func(c *Config) { c.Objects = store{pointed: "{}"} }, nil, Counts{}},
+		"no room to park": {documentOf(goodA, "bad"), nil, func(o *office) { o.again.full = full },
+			Counts{Counted: 1, Bad: 1}},
+		"nowhere to park":   {movedMessage("m1", "bad"), func(c *Config) { c.Again = nil }, nil, Counts{Bad: 1}},
+		"too few answers":   {documentOf(goodA, goodA), func(c *Config) { c.Counter = mute{} }, nil, Counts{}},
+		"a panic":           {movedMessage("m1", goodA), func(c *Config) { c.Counter = mad{} }, nil, Counts{}},
+		"no form":           {message("hello"), nil, nil, Counts{}},
+		"no reader":         {message(noticeText(seven, "")), nil, nil, Counts{}},
+		"no object fetcher": {pointerMessage, nil, nil, Counts{}},
+		"a lost object":     {pointerMessage, func(c *Config) { c.Objects = store{} }, nil, Counts{}},
+		"no document":       {pointerMessage, func(c *Config) { c.Objects = store{pointed: "{}"} }, nil, Counts{}},
 	} {
 		o := newOffice(t, c.edit)
 		if c.breaks != nil {
@@ -302,7 +304,8 @@ func TestReplay_AParkedDocumentFitsAQueueWithItsHistoryOrWithout(t *testing.T) {
 	}
 	got, err = withHistory(p, []Round{long, long, {Round: 2, Reason: "short"}})
 	letter, bad = Queues{}.Open(message(string(got)))
-	if err != nil || bad != nil || len(got) > envelope.MaxParked || len(letter.History) != 2 || letter.Parked.Identity != p.Identity {
+	if err != nil || bad != nil || len(got) > envelope.MaxParked || len(letter.History) != 2 ||
+		letter.Parked.Identity != p.Identity {
 		t.Errorf("%d bytes, %d rounds, %v, %v", len(got), len(letter.History), err, bad)
 	}
 }
@@ -331,8 +334,10 @@ func TestReplay_OnAFIFOQueueNothingOvertakesWhatStays(t *testing.T) {
 
 func TestInvoke_NamesWhatStays(t *testing.T) {
 	o := newOffice(t, func(c *Config) { c.Again = nil })
-	record := `{"messageId":%q,"body":%q,"attributes":{"DeadLetterQueueSourceArn":%q},"eventSource":"aws:sqs","eventSourceARN":%q}`
-	event := fmt.Sprintf(`{"Records":[`+record+`,`+record+`]}`, "m1", goodA, sourceARN, deadARN, "m2", "bad", sourceARN, deadARN)
+	record := `{"messageId":%q,"body":%q,"attributes":{"DeadLetterQueueSourceArn":%q},"eventSource":"aws:sqs",` +
+		`"eventSourceARN":%q}`
+	event := fmt.Sprintf(`{"Records":[`+record+`,`+record+`]}`, "m1", goodA, sourceARN, deadARN, "m2", "bad",
+		sourceARN, deadARN)
 	answer, err := o.Invoke(t.Context(), []byte(event))
 	if err != nil || string(answer) != `{"batchItemFailures":[{"itemIdentifier":"m2"}]}` || o.total("a") != "1" {
 		t.Errorf("%s, %v, a = %s", answer, err, o.total("a"))
@@ -425,6 +430,42 @@ func TestReplay_WhatFailedInARangeIsReadAgain(t *testing.T) {
 		s.fault = func(string) wire.Fault { return wire.Fault{Before: wire.Errorf("AccessDeniedException", "no")} }
 		if r := o.one(t, m); r.Delete || r.Lost != nil {
 			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// once fails its first record ever.
+type once struct {
+	Counter
+	failed bool
+}
+
+func (c *once) Replay(ctx context.Context, b *envelope.Batch) []ingest.Outcome {
+	if !c.failed {
+		c.failed = true
+		return append(make([]ingest.Outcome, 1), c.Counter.Replay(ctx, &envelope.Batch{Kind: b.Kind, Source: b.Source,
+			Shard: b.Shard, Records: b.Records[1:]})...)
+	}
+	return c.Counter.Replay(ctx, b)
+}
+
+func TestReplay_AnUnfinishedRangeWithAFailedRecordBeginsAgain(t *testing.T) {
+	bubble(t, stream.Config{}, func(t *testing.T, _ context.Context, s *shard) {
+		o := newOffice(t, func(c *Config) {
+			c.Reader, c.Counter = &Reader{Shards: &paged{shard: s, size: 2}}, &once{Counter: c.Counter}
+		})
+		for range 30 {
+			s.put(t, goodA)
+		}
+		m := message(noticeText(s.rng(1, 30), ""))
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		r := o.Handle(ctx, []Message{m})[0]
+		if r.Delete || !errors.Is(r.Err, ErrUnfinished) || r.Counts.Failed != 1 || r.Counts.Counted == 0 {
+			t.Fatalf("%+v", r)
+		}
+		if r = o.one(t, m); !r.Delete || o.total("a") != "30" {
+			t.Errorf("%+v, a = %s, want 30", r, o.total("a"))
 		}
 	})
 }

@@ -22,8 +22,8 @@ var (
 	errNoReader  = errors.New("it is a notice, and nothing was given to read its stream with")
 	errNoObjects = errors.New("it points at objects of S3, and nothing was given to read them with")
 	errLoop      = errors.New("its records would be parked in the queue that it is in; replay that queue with another one")
-	errKept      = errors.New("it has bad records, and there is no queue to park them in: mend the rule file, then replay it")
-	errExhausted = errors.New("it has records that no replay could count, and there is no final queue: look at their reason")
+	errKept      = errors.New("it has bad records, and no queue to park them in: mend the rule file, then replay it")
+	errExhausted = errors.New("it has records that no replay could count, and no final queue: look at their reason")
 	// errUnanswered guards against a Counter that breaks its contract.
 	errUnanswered = errors.New("the replay did not answer for every record; this is a bug, report it")
 )
