@@ -259,7 +259,7 @@ func seeds(t *testing.T, count uint64) (first, end uint64) {
 }
 
 func TestE7_LogKeepsWhatItAcknowledgedUnderFaultsAndCrashes(t *testing.T) {
-	first, end := seeds(t, 400)
+	first, end := seeds(t, 250)
 	t.Logf("seeds %d to %d", first, end-1)
 	for worker := range uint64(2) {
 		t.Run(strconv.Itoa(int(worker)), func(t *testing.T) {

@@ -167,7 +167,7 @@ func TestG3_EveryFlippedBitIsToldAndHidesOneFrameAtMost(t *testing.T) {
 					t.Fatalf("bit %d of byte %d: damage %+v of frame %d", bit, at, d, hit)
 				}
 			}
-			if bit == 0 && at%7 == 0 {
+			if bit == 0 && at%29 == 0 {
 				takesUp(t, l, fs, found, 1<<10)
 			}
 		}

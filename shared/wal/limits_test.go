@@ -2,6 +2,7 @@ package wal_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -223,20 +224,30 @@ func TestOptions_EveryFaultIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-// TestGroup_NeverHandsOutMorePositionsThanItsSegmentReserves: three appends of 2^19 records meet in one group.
+// TestGroup_NeverHandsOutMorePositionsThanItsSegmentReserves: three appends of 2^19 records want into one group of 2^20
+// positions. The third is not let in, and its context has ended.
 func TestGroup_NeverHandsOutMorePositionsThanItsSegmentReserves(t *testing.T) {
 	disk := waltest.New()
 	o := wal.Options{FS: disk, SegmentBytes: 16 << 20}
 	l := mustOpen(t, o)
 	batch := slicesRepeat(wal.Entry{ID: "i"}, 1<<19)
-	for range 3 {
-		if _, err := l.Append(t.Context(), batch, wal.Volatile); err != nil {
-			t.Fatal(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, errs := l.AppendTogether(ctx, [][]wal.Entry{batch, batch, batch}, wal.Volatile)
+	if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], context.Canceled) {
+		t.Fatalf("%v, want the third one to wait for room", errs)
+	}
+	mustAppend(t, l, "next", 1, wal.Volatile)
+	o.FS = disk.Kill()
+	l = mustOpen(t, o)
+	n := 0
+	for r, err := range l.Scan(1<<20-1, ^wal.Position(0)) {
+		if n++; err != nil || r.Position != 1<<20-2+wal.Position(n) {
+			t.Fatalf("%+v, %v", r, err)
 		}
 	}
-	l = mustOpen(t, wal.Options{FS: disk.Kill(), SegmentBytes: 16 << 20})
-	if n := len(ids(t, l)); n != 3<<19 || l.State().Damage != 0 {
-		t.Fatalf("%d records, %+v", n, l.State())
+	if n != 3 || l.State().Damage != 0 {
+		t.Fatalf("%d records from the last but one on, want 3; %+v", n, l.State())
 	}
 }
 
