@@ -269,6 +269,20 @@ func TestW26_PolicyDeadLetterOrder(t *testing.T) {
 	}
 }
 
+// TestW26_ReasonIsNeverNil: a handler may show it.
+func TestW26_ReasonIsNeverNil(t *testing.T) {
+	r := newRig(t, abc(), wal.ConsumerConfig{Policy: wal.DeadLetterRejected,
+		DeadLetter: func(_ context.Context, _ wal.Record, reason error) error {
+			if !errors.Is(reason, wal.ErrPermanentRejection) {
+				t.Errorf("reason %v", reason)
+			}
+			return nil
+		}}, func(context.Context, []wal.Record) (wal.Result, error) {
+		return wal.Result{Rejected: &wal.Rejection{Position: 1}}, nil
+	})
+	r.wantNext(t, 1, nil)
+}
+
 func TestW27_HandlerFailsAndIsCalledAgain(t *testing.T) {
 	r, did := order(t, wal.DeadLetterRejected, refusing(1, 2), refusing(0, 2), refusing(0, 2))
 	r.fake.on["handler"] = func() error { return errBroken }

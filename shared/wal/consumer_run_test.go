@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"abacus/shared/wal"
@@ -112,7 +113,7 @@ func TestW30_PanicSaysWhere(t *testing.T) {
 	r := newRig(t, abc(), wal.ConsumerConfig{}, func(context.Context, []wal.Record) (wal.Result, error) { panic(errBroken) })
 	err := r.wantNext(t, 0, errBroken)
 	var p *wal.Panic
-	if !errors.As(err, &p) || !strings.Contains(string(p.Stack), "TestW30_PanicSaysWhere") {
+	if !errors.As(err, &p) || !strings.Contains(p.Error(), "TestW30_PanicSaysWhere") {
 		t.Errorf("%v", err)
 	}
 	// A panic of what was once ErrSend is still a panic.
@@ -120,6 +121,27 @@ func TestW30_PanicSaysWhere(t *testing.T) {
 		func(context.Context, []wal.Record) (wal.Result, error) { panic(wal.ErrSend) })
 	if err := r.Run(t.Context()); !errors.Is(err, wal.ErrPanic) {
 		t.Errorf("run: %v", err)
+	}
+}
+
+// TestW30_NowPanicsLater: at the head behind a prefix, and when a failed head's age is looked at.
+func TestW30_NowPanicsLater(t *testing.T) {
+	for _, row := range []struct {
+		answer wal.SenderFunc
+		n      int
+		also   error
+	}{{refusing(2, 3), 2, wal.ErrPanic}, {failingWith(errBroken), 0, wal.ErrSend}} {
+		calls := 0
+		r := newRig(t, abc(), wal.ConsumerConfig{Now: func() time.Time {
+			if calls++; calls > 1 {
+				_ = panicking()
+			}
+			return time.Time{}
+		}}, row.answer)
+		err := r.wantNext(t, row.n, wal.ErrPanic)
+		if !errors.Is(err, row.also) || !strings.Contains(err.Error(), "Now: a callback panicked") {
+			t.Errorf("%v", err)
+		}
 	}
 }
 
@@ -192,16 +214,23 @@ func TestW31_IdleRun(t *testing.T) {
 	r.wantOffered(t, "1=a 2=b")
 }
 
-// TestW31_EndOfContextWakesRun is the only one with a real sleep, which is cut short.
+// TestW31_EndOfContextWakesRun is of the sleep that a Consumer has by itself.
 func TestW31_EndOfContextWakesRun(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	r := newRig(t, nil, wal.ConsumerConfig{IdleDelay: time.Hour})
-	done := make(chan error)
-	go func() { done <- r.Run(ctx) }()
-	cancel()
-	if err := <-done; err != context.Canceled {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := newRig(t, nil, wal.ConsumerConfig{IdleDelay: time.Hour})
+		began, done := time.Now(), make(chan error)
+		go func() { done <- r.Run(ctx) }()
+		time.Sleep(90 * time.Minute)
+		cancel()
+		if err := <-done; err != context.Canceled || time.Since(began) != 90*time.Minute {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		scans := slices.DeleteFunc(r.fake.did(), func(call string) bool { return call != "flush 1" })
+		if len(scans) != 2 {
+			t.Errorf("looked %d times", len(scans))
+		}
+	})
 }
 
 // failTimes are n failed sends.
