@@ -2,9 +2,14 @@ package envelope
 
 import (
 	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 	"unicode"
 	"unicode/utf16"
@@ -12,6 +17,12 @@ import (
 
 // parkedForm names the document's form in its member "abacus", by which it is told from every other message in a queue.
 const parkedForm = "parked-record/1"
+
+// noticeForm names the form of a notice of a record that was too large to park.
+const noticeForm = "oversized-record/1"
+
+// maxBeginning bounds how much of an oversized payload a notice has.
+const maxBeginning = 64 << 10
 
 // MaxParked bounds a parked record's document, as SQS bounds a message
 // (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html).
@@ -40,7 +51,7 @@ type Parked struct {
 	First    time.Time      `json:"firstParked"`              // when it was parked for the first time
 	Last     time.Time      `json:"lastParked"`               // when it was parked this time
 	Round    int            `json:"round"`                    // replays that it has been through
-	Payload  []byte         `json:"payload"`                  // as it came, wrappings and all; base64 in the document
+	Payload  []byte         `json:"payload"`                  // as it came, wrappings and all; in base64 in the document
 }
 
 // Park returns the document of record i of a batch that is bad for the given reason.
@@ -56,18 +67,66 @@ func Park(b *Batch, i int, reason, rules string, now time.Time) Parked {
 	return p
 }
 
-// MarshalJSON returns the document. It is ASCII within MaxParked, so every queue takes it; a record too large for
-// that is an error that wraps ErrParkedSize.
+// parkedDocument is a Parked as its document has it.
+type parkedDocument struct {
+	Form string `json:"abacus"`
+	parkedMembers
+	Encoding string `json:"encoding,omitempty"` // of the payload, under base64: gzip, or none
+	Size     int    `json:"size,omitempty"`     // of the whole payload, where the document has its beginning alone
+	SHA256   string `json:"sha256,omitempty"`   // of the whole payload, likewise
+}
+
+type parkedMembers Parked
+
+// MarshalJSON returns the document. It is ASCII within MaxParked, so every queue takes it; the payload is gzipped where it
+// would not fit otherwise. A record too large even so is an error that wraps ErrParkedSize.
 func (p Parked) MarshalJSON() ([]byte, error) {
-	type members Parked
-	body, err := json.Marshal(struct {
-		Form string `json:"abacus"`
-		members
-	}{parkedForm, members(p)})
+	m := parkedDocument{Form: parkedForm, parkedMembers: parkedMembers(p)}
+	if base64.StdEncoding.EncodedLen(len(p.Payload)) <= MaxParked {
+		if body, err := m.document(); !errors.Is(err, ErrParkedSize) {
+			return body, err
+		}
+	}
+	m.Payload, m.Encoding = deflated(p.Payload), "gzip"
+	return m.document()
+}
+
+// Notice returns a document for people that stands for a record too large to park, within the same bounds: it has the
+// beginning of the payload, and the size and SHA-256 of all of it. ParseParked does not take it, for nothing must be
+// counted by it; the record itself must not be acknowledged.
+func (p Parked) Notice() ([]byte, error) {
+	sum := sha256.Sum256(p.Payload)
+	m := parkedDocument{Form: noticeForm, parkedMembers: parkedMembers(p), Size: len(p.Payload), SHA256: hex.EncodeToString(sum[:])}
+	m.Payload = p.Payload[:min(len(p.Payload), maxBeginning)]
+	return m.document()
+}
+
+func (m *parkedDocument) document() ([]byte, error) {
+	body, err := json.Marshal(m)
 	if body = ascii(body); err == nil && len(body) > MaxParked {
 		err = fmt.Errorf("%w: its document has %d bytes, a message at most %d", ErrParkedSize, len(body), MaxParked)
 	}
 	return body, err
+}
+
+func deflated(payload []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(payload) // a buffer takes everything
+	_ = w.Close()
+	return out.Bytes()
+}
+
+func inflated(payload []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(payload))
+	if err != nil {
+		return nil, err
+	}
+	out, err := io.ReadAll(io.LimitReader(r, MaxUnpacked+1))
+	if err == nil && len(out) > MaxUnpacked {
+		err = fmt.Errorf("its payload unpacks to more than %d bytes", MaxUnpacked)
+	}
+	return out, err
 }
 
 // ascii spells every character of a JSON document that is not ASCII as an escape: SQS refuses some of them
@@ -91,16 +150,22 @@ func ascii(body []byte) []byte {
 
 // ParseParked reads a parked record's document. Any other text is an error that wraps ErrNotParked.
 func ParseParked(body []byte) (Parked, error) {
-	type members Parked
-	var p struct {
-		Form string `json:"abacus"`
-		members
-	}
-	if err := json.Unmarshal(body, &p); err != nil {
+	var m parkedDocument
+	if err := json.Unmarshal(body, &m); err != nil {
 		return Parked{}, fmt.Errorf("%w: %w", ErrNotParked, err)
 	}
-	if p.Form != parkedForm || p.Identity == "" || p.Source == "" {
+	if m.Form != parkedForm || m.Identity == "" || m.Source == "" {
 		return Parked{}, fmt.Errorf("%w: it does not say %q, an identity and a source", ErrNotParked, parkedForm)
 	}
-	return Parked(p.members), nil
+	switch m.Encoding {
+	case "":
+	case "gzip":
+		var err error
+		if m.Payload, err = inflated(m.Payload); err != nil {
+			return Parked{}, fmt.Errorf("%w: %w", ErrNotParked, err)
+		}
+	default:
+		return Parked{}, fmt.Errorf("%w: its payload is in an encoding that is not known here", ErrNotParked)
+	}
+	return Parked(m.parkedMembers), nil
 }

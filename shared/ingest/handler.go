@@ -62,16 +62,17 @@ type Config struct {
 
 // Handler serves the invocations of one function. It may be used by many goroutines.
 type Handler struct {
-	kind     envelope.Kind
-	rules    Rules
-	sink     Sink
-	parker   Parker
-	position bool
-	recorder Recorder
-	log      *slog.Logger
-	now      func() time.Time
-	opener   *envelope.Opener
-	mergeAt  int // events that wait at most for one merge, and those of one record
+	kind      envelope.Kind
+	rules     Rules
+	sink      Sink
+	parker    Parker
+	position  bool
+	recorder  Recorder
+	log       *slog.Logger
+	now       func() time.Time
+	opener    *envelope.Opener
+	announced *memory // records too large to park
+	mergeAt   int     // events that wait at most for one merge, and those of one record
 }
 
 // New returns a Handler, or an error that names every fault of c.
@@ -93,7 +94,7 @@ func New(c Config) (*Handler, error) {
 		return nil, fmt.Errorf("ingest configuration: %w", err)
 	}
 	h := &Handler{kind: c.Kind, rules: c.Rules, sink: c.Sink, parker: c.Parker, position: c.ByPosition,
-		recorder: c.Recorder, log: c.Log, now: c.Now, mergeAt: maxPending,
+		recorder: c.Recorder, log: c.Log, now: c.Now, announced: new(memory), mergeAt: maxPending,
 		opener: envelope.NewOpener(c.Rules.Envelopes())}
 	if h.recorder == nil {
 		h.recorder = silent{}

@@ -108,9 +108,52 @@ func (in *invocation) parkOne(ctx context.Context, i int, reason error) fate {
 
 func (in *invocation) send(ctx context.Context, i int, reason error) (err error) {
 	defer contain(&err)
-	document, err := json.Marshal(envelope.Park(in.batch, i, reason.Error(), in.rules.Digest(), in.now().UTC()))
+	record := envelope.Park(in.batch, i, reason.Error(), in.rules.Digest(), in.now().UTC())
+	document, err := json.Marshal(record)
+	if errors.Is(err, envelope.ErrParkedSize) {
+		in.announce(ctx, record)
+	}
 	if err != nil {
 		return err
 	}
 	return in.parker.Park(ctx, document)
+}
+
+// announce sends a notice of a record that is too large to park, which therefore comes again. It does so once for each
+// record, as far as it remembers, and gives nothing for a failure: the record is reported and logged all the same.
+func (in *invocation) announce(ctx context.Context, record envelope.Parked) {
+	if !in.announced.add(record.Identity) {
+		return
+	}
+	if notice, err := record.Notice(); err != nil || in.parker.Park(ctx, notice) != nil {
+		in.announced.remove(record.Identity)
+	}
+}
+
+// memory remembers up to maxAnnounced names. It may be used by many goroutines.
+type memory struct {
+	mu    sync.Mutex
+	names map[string]struct{}
+}
+
+const maxAnnounced = 1000
+
+// add reports whether name is new.
+func (m *memory) add(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.names[name]; ok {
+		return false
+	}
+	if m.names == nil || len(m.names) == maxAnnounced {
+		m.names = map[string]struct{}{}
+	}
+	m.names[name] = struct{}{}
+	return true
+}
+
+func (m *memory) remove(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.names, name)
 }
