@@ -16,10 +16,6 @@ import (
 	"abacus/shared/tally/rules"
 )
 
-// maxPending is how many events wait in memory for one merge: more than a batch of single documents has, so that only
-// records of many documents are merged in more than one go.
-const maxPending = 16_384
-
 // Invoke handles one invocation of a function: raw is the event, the answer is what Lambda reads. It returns an error
 // and no answer, so that the whole batch comes again, where raw is not an event of the handler's source or anything
 // failed outside a single record. It never panics, and keeps nothing of raw.
@@ -31,6 +27,9 @@ func (h *Handler) Invoke(ctx context.Context, raw []byte) (answer []byte, err er
 	defer contain(&err)
 	start = h.now()
 	batch, err := envelope.Decode(h.kind, raw)
+	if err == nil && h.position {
+		err = inOrder(&batch)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -52,17 +51,13 @@ type invocation struct {
 
 	events  []tally.Event   // not yet merged
 	pending []pending       // whose they are
+	load    int             // what they move
 	busy    map[string]bool // FIFO groups with a message among pending
 	held    map[string]bool // FIFO groups with a message that must come again
 
 	record *envelope.Record // the one being read
+	weight int              // what its events move so far
 }
-
-// pending is a record whose events wait for a merge.
-type pending struct{ record, from, to int }
-
-// documents counts what became of documents before any merge, and what records held that was none.
-type documents struct{ read, skipped, expired, passed int }
 
 // count turns records into events and merges them. What a record says is counted whole or not at all: one bad
 // document makes a bad record of it before any of its events is merged. On a FIFO queue a message waits for the merge
@@ -72,17 +67,18 @@ func (in *invocation) count(ctx context.Context) {
 	ctx, cancel := in.leaveTimeToPark(ctx)
 	defer cancel()
 	fifo, read := in.batch.FIFO(), in.read
-	inOrder := fifo || in.position
+	ordered := fifo || in.position
 	for i := range in.batch.Records {
 		in.record = &in.batch.Records[i]
-		if fifo && in.busy[in.record.Group] || len(in.events) >= in.mergeAt {
+		if fifo && in.busy[in.record.Group] || in.full() {
 			in.merge(ctx)
 		}
-		if inOrder && in.held[in.record.Group] {
+		if ordered && in.held[in.record.Group] {
 			in.fates[i] = fate{failed, errHeld}
 			continue
 		}
 		from := len(in.events)
+		in.weight = 0
 		switch err := in.open(read); {
 		case err != nil:
 			in.events = in.events[:from]
@@ -90,7 +86,7 @@ func (in *invocation) count(ctx context.Context) {
 		case len(in.events) == from:
 			in.settle(i, fate{verdict: done})
 		default:
-			in.pending = append(in.pending, pending{i, from, len(in.events)})
+			in.pending, in.load = append(in.pending, pending{i, from, len(in.events)}), in.load+in.weight
 			in.busy[in.record.Group] = fifo
 		}
 	}
@@ -117,6 +113,9 @@ func (in *invocation) read(doc envelope.Document) error {
 		Source: doc.Identity(in.batch.Source, in.record.Identity),
 		Serial: in.serial, Arrived: arrived, JSON: doc.JSON,
 	}, in.start)
+	if err == nil {
+		err = in.weigh(events[len(in.events):])
+	}
 	if err != nil {
 		return fmt.Errorf("document %d: %w", doc.Index, err)
 	}
@@ -140,7 +139,7 @@ func (in *invocation) merge(ctx context.Context) {
 		in.settle(p.record, worstOf(outcomes[p.from:p.to]))
 	}
 	// The events are not reused: a call of the store that was given up may still read them.
-	in.events, in.pending = nil, in.pending[:0]
+	in.events, in.pending, in.load = nil, in.pending[:0], 0
 	clear(in.busy)
 }
 
