@@ -44,7 +44,9 @@ var arrows = []arrow{
 	{"shared/merge/mergetest", []string{"shared/merge", "shared/tally", "pgregory.net/rapid", "github.com/google/go-cmp"}},
 	{"shared/dynamo", []string{"shared/merge", "shared/tally", dynamoSDK, awsSDK + "/aws", smithy}},
 	{"shared/ingest", []string{"shared/envelope", "shared/merge", "shared/tally", "shared/tally/rules"}},
-	{"shared/replay", []string{"shared/envelope", "shared/ingest", "shared/merge", kinesisSDK, awsSDK + "/aws", smithy, jsonText}},
+	{"shared/replay", []string{
+		"shared/envelope", "shared/ingest", "shared/merge", kinesisSDK, awsSDK + "/aws", smithy, jsonText,
+	}},
 	{"shared/park", []string{sqsSDK, awsSDK + "/aws"}},
 	{"shared/env", []string{"shared/tally", awsSDK + "/aws", awsConfig}},
 	{"shared/telemetry", []string{lambda}},

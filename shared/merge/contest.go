@@ -33,6 +33,9 @@ func (a *attempt) contest(ctx context.Context, rivals []rival) (free []int, met 
 		start = end
 	}
 	takeable := make([][]rival, len(groups))
+	if a.why == nil && len(groups) > 1 { // made before many goroutines blame
+		a.why = make([]error, len(a.holds))
+	}
 	wide(len(groups), a.call.m.cfg.Workers, func(_, i int) { takeable[i] = a.judge(ctx, groups[i]) })
 	return a.takeAll(ctx, slices.Concat(takeable...))
 }
