@@ -18,8 +18,8 @@ type bug struct {
 	pending string   // the package that is still to be written, and what its test must show
 }
 
-// cases lists every report that Abacus is held to, by theme: A claims, B DynamoDB, C answers, D decoding, E dead letters,
-// F the extension, G the log, H the template.
+// cases lists every report that Abacus is held to, by theme: A claims, B DynamoDB, C answers, D decoding, E dead
+// letters, F the extension, G the log, H the template.
 var cases = map[string]bug{
 	"A2": {"the invocation dies between claim and commit; a lease in the wrong unit", []string{
 		"shared/merge TestA2_EventOfADeadAttemptIsTakenOverOnceItsLeaseEnds",

@@ -94,7 +94,7 @@ func TestPositionGuard_IsOneOfTwo(t *testing.T) {
 	p := newPlace(t)
 	p.settings["ABACUS_GUARD"] = "positions"
 	_, err := newHandler(context.Background(), func(name string) string { return p.settings[name] })
-	if err == nil || !strings.Contains(err.Error(), "ABACUS_GUARD") || !strings.Contains(err.Error(), "claim or position") {
+	if err == nil || !strings.Contains(err.Error(), `ABACUS_GUARD is "positions": this function takes claim or position`) {
 		t.Errorf("error %v", err)
 	}
 }

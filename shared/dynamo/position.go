@@ -18,8 +18,9 @@ const attrMark = "p"
 
 var _ merge.MarkStore = (*Store)(nil)
 
-// Advance implements merge.MarkStore: one conditional update, whose failure shows the row that stood. Validation refuses
-// an update for what the row holds or for the table's schema; DynamoDB's text says which, and either way no retry helps.
+// Advance implements merge.MarkStore: one conditional update, whose failure shows the row that stood. Validation
+// refuses an update for what the row holds or for the table's schema; DynamoDB's text says which, and either way no
+// retry helps.
 func (s *Store) Advance(ctx context.Context, m merge.Move) (string, bool, error) {
 	const operation = "UpdateItem"
 	in, err := s.advance(m)
@@ -38,7 +39,8 @@ func (s *Store) Advance(ctx context.Context, m merge.Move) (string, bool, error)
 		// Only a row that was deleted since, or that something else wrote, has none; the next try sees which.
 		return "", false, fmt.Errorf("%s on table %s: the row that was in the way shows no mark", operation, s.counters)
 	case strings.TrimSuffix(codeOf(err), "Exception") == "Validation" && classify(err) == permanent:
-		return "", false, &merge.RefusedError{Adds: []int{0}, Cause: fmt.Errorf("%s on table %s: %w", operation, s.counters, err)}
+		err = fmt.Errorf("%s on table %s: %w", operation, s.counters, err)
+		return "", false, &merge.RefusedError{Adds: []int{0}, Cause: err}
 	}
 	return "", false, failure(ctx, operation, s.counters, err)
 }

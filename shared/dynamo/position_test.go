@@ -78,7 +78,8 @@ func TestAdvance_MovesOnlyARowThatIsBelow(t *testing.T) {
 func TestAdvance_PositionsOfAnyLengthCompareAsNumbers(t *testing.T) {
 	b := newBed(t)
 	numbers := []string{"0", "9", "10", "99", "100", strings.Repeat("9", 38), "1" + strings.Repeat("0", 38),
-		"49590338271490256608559692538361571095921575989136588898", "49590338271490256608559692538361571095921575989136588899",
+		"49590338271490256608559692538361571095921575989136588898",
+		"49590338271490256608559692538361571095921575989136588899",
 		strings.Repeat("9", 99), "1" + strings.Repeat("0", 99), strings.Repeat("9", 128), strings.Repeat("9", 129)}
 	for i, n := range numbers {
 		p := envelope.SequenceNumber(n).Position()

@@ -84,7 +84,8 @@ func TestB2_RepeatedTransactionsCountOnceWhateverBecomesOfTheirTokens(t *testing
 				}
 			}
 			for _, add := range event[0].Adds {
-				if got, err := readerOn(t, optionsFor(client)).Get(t.Context(), add.Cell); err != nil || got != tally.SumOf(add.Delta) {
+				got, err := readerOn(t, optionsFor(client)).Get(t.Context(), add.Cell)
+				if err != nil || got != tally.SumOf(add.Delta) {
 					t.Errorf("%s = %s, %v; want %d", add.Cell.Key, got, err, add.Delta)
 				}
 			}

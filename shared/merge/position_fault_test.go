@@ -128,7 +128,7 @@ func TestPositionGuard_AnswerWithoutAMarkIsNoSuccess(t *testing.T) {
 	}
 }
 
-// Each shard has a row of its own in a cell, and a child's positions are above its parent's, or not: it does not matter.
+// Each shard has a row of its own in a cell, so a child's positions may be below its parent's.
 func TestPositionGuard_ShardsDoNotHideEachOther(t *testing.T) {
 	type key struct {
 		serial string

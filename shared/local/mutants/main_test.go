@@ -13,9 +13,10 @@ import (
 func TestBench_TellsWhatIsNoticedFromWhatIsNot(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":        "module m\n\ngo 1.26\n",
-		"p/p.go":        "package p\n\nfunc Two() int { return 2 }\n\nfunc Idle() int { return 1 }\n",
-		"p/p_test.go":   "package p\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif Two() != 2 {\n\t\tt.Fatal()\n\t}\n}\n",
+		"go.mod": "module m\n\ngo 1.26\n",
+		"p/p.go": "package p\n\nfunc Two() int { return 2 }\n\nfunc Idle() int { return 1 }\n",
+		"p/p_test.go": "package p\n\nimport \"testing\"\n\n" +
+			"func TestTwo(t *testing.T) {\n\tif Two() != 2 {\n\t\tt.Fatal()\n\t}\n}\n",
 		".git/p_test.x": "not Go",
 	} {
 		path := filepath.Join(dir, name)
@@ -54,7 +55,8 @@ func TestBench_TellsWhatIsNoticedFromWhatIsNot(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", c.m.edits, got, c.want)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "p", "p.go"), []byte("package p\n\nfunc Two() int { return 3 }\n"), 0o600); err != nil {
+	three := []byte("package p\n\nfunc Two() int { return 3 }\n")
+	if err := os.WriteFile(filepath.Join(dir, "p", "p.go"), three, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.healthy(t.Context(), []mutant{one("", "", "Two")}); err == nil {

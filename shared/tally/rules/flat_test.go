@@ -54,9 +54,11 @@ func TestFlat_ReadsWhatADecoderReadsOrDeclines(t *testing.T) {
 		`{"b":true}`: true, `{"d":false}`: true, `{"a":""}`: true, `{"":1}`: true, many(31): true, many(32): false,
 		`{"a":"é"}`: false, `{"a":"\n"}`: false, `{"\u0061":1}`: false, `{"a":[]}`: false, `{"b":{"c":1}}`: false,
 		`{"a":1,"a":1}`: false, `{"a":01}`: false, `{"a":1.}`: false, `{"a":.5}`: false, `{"a":1e}`: false, `{"a":-}`: false,
-		`{"a":+1}`: false, `{"a":nul}`: false, `{"a":truefalse}`: false, `{"a":1,}`: false, `{,"a":1}`: false, `{"a" 1}`: false,
+		`{"a":+1}`: false, `{"a":nul}`: false, `{"a":truefalse}`: false, `{"a":1,}`: false, `{,"a":1}`: false,
+		`{"a" 1}`:   false,
 		`{"a":1}{}`: false, `{"a":1}x`: false, `{"a":1`: false, `{"a":"x`: false, `{"a`: false, `{`: false, ``: false,
-		`[1]`: false, "{\"a\":\"\x00\"}": false, "{\"a\":\"\xff\"}": false, "{}\x00": false, "{\x00}": false, "{\"a\":1\x00}": false,
+		`[1]`: false, "{\"a\":\"\x00\"}": false, "{\"a\":\"\xff\"}": false, "{}\x00": false,
+		"{\x00}": false, "{\"a\":1\x00}": false,
 		`{"a":1 "b":2}`: false, "{\"a\":\x001}": false, "{\"a\":1}\x00": false,
 	} {
 		if got := readsFlat(t, document); got != want {
