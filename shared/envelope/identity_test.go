@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"abacus/shared/tally"
+
 	"pgregory.net/rapid"
 )
 
@@ -89,6 +91,9 @@ func TestSequenceNumber_PositionsSortAsNumbers(t *testing.T) {
 		"49590338271490256608559692538361571095921575989136588898",
 		"149590338271490256608559692538361571095921575989136588898", SequenceNumber(strings.Repeat("9", 129))}
 	for i, a := range numbers {
+		if !tally.ValidPosition(a.Position()) {
+			t.Errorf("the position of %s is %q", a, a.Position())
+		}
 		for j, b := range numbers {
 			if got, want := cmp.Compare(a.Position(), b.Position()), cmp.Compare(i, j); got != want {
 				t.Errorf("positions of %s and %s compare as %d, want %d", a, b, got, want)

@@ -70,6 +70,10 @@ func (p *Positional) MergeMany(ctx context.Context, events []tally.Event) []Outc
 	return outcomes
 }
 
+// errForeignMark reports a row that this guard did not write. To take its mark for a position would pass over events.
+var errForeignMark = errors.New("a counter's row of this shard has a mark that is no position; nothing moves it until " +
+	"that row is mended: give its attribute p the position of the last record in n, or delete the row if n is 0")
+
 // track is what a batch moves of one cell, in the order of the source.
 type track struct {
 	serial string
@@ -153,6 +157,9 @@ func (p *Positional) advance(ctx context.Context, t *track, grace time.Duration)
 			return err
 		}
 		last := missing[len(missing)-1].position
+		if !tally.ValidPosition(mark) {
+			return errForeignMark
+		}
 		if moved {
 			for i := range missing {
 				missing[i].moved = true

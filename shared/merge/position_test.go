@@ -94,12 +94,17 @@ func positional(t *testing.T, s merge.MarkStore, seed uint64) *merge.Positional 
 	return m.ByPosition(s)
 }
 
+func position(n int) string {
+	digits := strconv.Itoa(n)
+	return fmt.Sprintf("%03d%s", len(digits), digits)
+}
+
 // laneOf is one shard's events, in order.
 func laneOf(keys []int) []tally.Event {
 	events := make([]tally.Event, len(keys))
 	for i, k := range keys {
 		events[i] = tally.Event{
-			ID: fmt.Sprint(i), Serial: "shard", Position: fmt.Sprintf("%03d", i+1),
+			ID: fmt.Sprint(i), Serial: "shard", Position: position(i + 1),
 			Adds: []tally.Add{
 				{Cell: tally.Cell{Counter: "c", Key: fmt.Sprint(k), Window: "all"}, Delta: int64(1 + i%3)},
 				{Cell: tally.Cell{Counter: "c", Key: "all", Window: "all"}, Delta: 1 - 2*int64(i%2)},
@@ -279,5 +284,21 @@ func TestPositionGuard_SumsBeyondInt64AreExact(t *testing.T) {
 	positional(t, s, 1).MergeMany(t.Context(), events)
 	if got := s.rows[events[0].Adds[0].Cell].n.String(); got != "18446744073709551614" {
 		t.Fatalf("count %s", got)
+	}
+}
+
+func TestPositionGuard_MarkThatIsNoPositionFailsAndLosesNothing(t *testing.T) {
+	for _, mark := range []string{"zzz", "49590338271490256608559692538361571095921575989136588898", "~"} {
+		events := laneOf([]int{0, 0})
+		cell := events[0].Adds[0].Cell
+		s := &marks{rows: map[tally.Cell]markRow{cell: {mark: mark}}}
+		for i, o := range positional(t, s, 1).MergeMany(t.Context(), events) {
+			if o.Status != merge.Failed || o.Err == nil {
+				t.Errorf("mark %q: event %d ends as %+v, want Failed", mark, i, o)
+			}
+		}
+		if s.rows[cell].mark != mark {
+			t.Errorf("mark %q was moved", mark)
+		}
 	}
 }
