@@ -97,7 +97,8 @@ func serve(command *cobra.Command, o local.Options) error {
 		return err
 	}
 	fmt.Fprintf(out, "AWS_ENDPOINT_URL=%s\n", suite.URL())
-	fmt.Fprintf(out, "AWS_REGION=us-east-1\nAWS_ACCESS_KEY_ID=local\nAWS_SECRET_ACCESS_KEY=local\n")
+	fmt.Fprintf(out, "AWS_REGION=us-east-1\nAWS_DEFAULT_REGION=us-east-1\n"+
+		"AWS_ACCESS_KEY_ID=local\nAWS_SECRET_ACCESS_KEY=local\n")
 	for _, name := range suite.Resources() {
 		fmt.Fprintf(out, "%s=%s\n", name, suite.Name(name))
 	}
