@@ -1,9 +1,13 @@
 package ingest
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"crypto/md5"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +24,7 @@ import (
 // drawn is one record of the property test. Each letter of its documents says what the rules or the sink make of one:
 // C counted, D duplicate, F failed, I in flight, R refused, S skipped, B bad, P panic; X stands for what is no
 // document.
-type drawn struct{ group, documents string }
+type drawn struct{ group, documents, wrapping string }
 
 func (d drawn) payload() string {
 	var text strings.Builder
@@ -31,7 +35,29 @@ func (d drawn) payload() string {
 			fmt.Fprintf(&text, `{"is":"%c"}`, letter)
 		}
 	}
+	switch d.wrapping {
+	case "gzip":
+		var out bytes.Buffer
+		w := gzip.NewWriter(&out)
+		_, _ = w.Write([]byte(text.String()))
+		_ = w.Close()
+		return out.String()
+	case "sns":
+		return notified("Notification", text.String())
+	case "kpl": // each document, or what is none, in an inner record of its own
+		return aggregated(regexp.MustCompile(`X|\{[^}]*\}`).FindAllString(text.String(), -1))
+	}
 	return text.String()
+}
+
+// aggregated is what the Kinesis Producer Library makes of these records, each below 120 bytes.
+func aggregated(records []string) string {
+	message := "\x0a\x01k"
+	for _, r := range records {
+		message += "\x1a" + string(byte(len(r)+4)) + "\x08\x00\x1a" + string(byte(len(r))) + r
+	}
+	sum := md5.Sum([]byte(message))
+	return "\xf3\x89\x9a\xc2" + message + string(sum[:])
 }
 
 var letters = map[byte]merge.Status{'C': merge.Counted, 'D': merge.Duplicate, 'F': merge.Failed, 'I': merge.InFlight,
@@ -83,7 +109,7 @@ func TestEveryDocument_EndsInExactlyOneOfCountedDuplicateSkippedParkedFailed(t *
 	rapid.Check(t, func(t *rapid.T) {
 		records := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) drawn {
 			return drawn{rapid.SampledFrom([]string{"g", "h"}).Draw(t, "group"),
-				rapid.StringMatching(`[CDS]{0,2}[CDFIRSBPX]{1,3}`).Draw(t, "documents")}
+				rapid.StringMatching(`[CDS]{0,2}[CDFIRSBPX]{1,3}`).Draw(t, "documents"), ""}
 		}), 1, 8).Draw(t, "records")
 		source := rapid.SampledFrom([]string{"kinesis", "kinesis without parking", "sqs", "sqs fifo"}).Draw(t, "source")
 		w := &world{sunk: map[string]bool{}, parked: map[string]bool{}, room: rapid.StringMatching(`[1-8]{0,8}`).Draw(t,
@@ -92,6 +118,13 @@ func TestEveryDocument_EndsInExactlyOneOfCountedDuplicateSkippedParkedFailed(t *
 			doc rules.Document) ([]tally.Event, error) {
 			return w.Events(dst, doc, nil)
 		})}
+		wrappings := []string{"", "", "sns"}
+		if strings.HasPrefix(source, "kinesis") { // a message is text, so it holds neither of these
+			wrappings = append(wrappings, "gzip", "kpl")
+		}
+		for i := range records {
+			records[i].wrapping = rapid.SampledFrom(wrappings).Draw(t, "wrapping")
+		}
 		event := queueEvent
 		arn := queueARN
 		switch source {
