@@ -196,3 +196,29 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+func TestLetters_ANoticeOfAnOversizedRecordIsKept(t *testing.T) {
+	notice, err := parkedOf(envelope.Kinesis, strings.Repeat("x", 2<<20)).Notice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := (Queues{}).Open(message(string(notice))); !errors.Is(err, ErrLetter) {
+		t.Errorf("%+v, %v: it has the payload's beginning alone, and nothing must be counted by it", got.Form, err)
+	}
+}
+
+func FuzzMessages(f *testing.F) {
+	f.Add([]byte(`{"Records":[{"messageId":"m","body":"b","eventSource":"aws:sqs","eventSourceARN":"arn:aws:sqs:r:1:q"}]}`))
+	f.Add([]byte(`{"Records":[]}`))
+	f.Fuzz(func(t *testing.T, event []byte) {
+		got, err := Messages(event)
+		if (err == nil) != (len(got) > 0) || err != nil && !errors.Is(err, ErrEvent) {
+			t.Errorf("%d messages, %v", len(got), err)
+		}
+		for _, m := range got {
+			if m.ID == "" || m.Queue == "" {
+				t.Errorf("message %+v has no name", m)
+			}
+		}
+	})
+}

@@ -25,8 +25,8 @@ import (
 // may count twice, and all letters must go in the end.
 func TestReplay_UnderFaultsALetterGoesOnlyWhenAllOfItIsCountedOrParked(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		bad := rapid.SliceOfN(rapid.Bool(), 3, 9).Draw(rt, "bad records")
-		rounds := rapid.IntRange(1, 4).Draw(rt, "rounds of faults")
+		bad := rapid.SliceOfN(rapid.Bool(), 3, 7).Draw(rt, "bad records")
+		rounds := rapid.IntRange(1, 3).Draw(rt, "rounds of faults")
 		faults := rapid.SliceOfN(rapid.IntRange(0, 9), 40, 40).Draw(rt, "faults")
 		page := rapid.Int32Range(1, 4).Draw(rt, "page")
 		synctest.Test(t, func(t *testing.T) { newPlay(t, bad, faults, page).run(rounds) })
