@@ -66,42 +66,37 @@ func (b batch) put(ctx context.Context) {
 }
 
 // read settles each claim by its statement's answer. An INSERT never overwrites, so a duplicate is a failed condition:
-// the row in the way may be another's, past its ttl, or ours by a try whose reply was lost.
+// the row in the way may be another's, or ours by a try whose reply was lost.
 func (b batch) read(ctx context.Context, answers []types.BatchStatementResponse) {
-	var again, lookup []int
+	var denied, lookup []int
 	for i, answer := range answers {
 		switch e := answer.Error; {
 		case e == nil:
 			b.replies[i].Standing = b.claims[i]
 		case e.Code == types.BatchStatementErrorCodeEnumAccessDenied:
 			b.single.Store(true) // PartiQL needs a permission of its own; putting the item may be allowed
-			again = append(again, i)
+			denied = append(denied, i)
 		case classOf(string(e.Code)) != condition:
 			b.replies[i].Err = statementFailure(b.dedup, e)
 		case len(e.Item) == 0:
 			lookup = append(lookup, i)
 		default:
-			again = b.settle(i, e.Item, again)
+			b.settle(i, e.Item)
 		}
 	}
 	if len(lookup) > 0 {
-		again = b.lookup(ctx, lookup, again)
+		b.lookup(ctx, lookup)
 	}
-	b.putEach(ctx, again)
+	b.putEach(ctx, denied)
 }
 
-// settle answers claim i with the row that stands. A row past its ttl must be put over, which INSERT cannot do.
-func (b batch) settle(i int, standing row, again []int) []int {
-	claim, expired, err := claimFrom(standing, b.claims[i].Event, b.now())
-	if expired {
-		return append(again, i)
-	}
-	b.replies[i] = merge.ClaimReply{Standing: claim, Err: err}
-	return again
+// settle answers claim i with the row that stands.
+func (b batch) settle(i int, standing row) {
+	b.replies[i].Standing, b.replies[i].Err = claimFrom(standing, b.claims[i].Event)
 }
 
 // lookup reads the rows in the way of the claims numbered, where their statements' errors did not carry them.
-func (b batch) lookup(ctx context.Context, numbers, again []int) []int {
+func (b batch) lookup(ctx context.Context, numbers []int) {
 	keys := make([]string, len(numbers))
 	for k, i := range numbers {
 		keys[k] = claimKey(b.claims[i].Event)
@@ -110,12 +105,11 @@ func (b batch) lookup(ctx context.Context, numbers, again []int) []int {
 	for k, i := range numbers {
 		switch standing, ok := rows[keys[k]]; {
 		case ok:
-			again = b.settle(i, standing, again)
+			b.settle(i, standing)
 		default: // without an error: gone again, which the contract says by an empty token
 			b.replies[i].Err = err
 		}
 	}
-	return again
 }
 
 func (b batch) all() []int {
@@ -144,7 +138,7 @@ func (s *Store) putOne(ctx context.Context, claim merge.Claim) (merge.Claim, err
 	if err := ctx.Err(); err != nil {
 		return merge.Claim{}, failure(ctx, "PutItem", s.dedup, errors.New("not sent"))
 	}
-	standing, err := s.putIf(ctx, claimRow(claim), free, row{":now": number(s.now().Unix())})
+	standing, err := s.putIf(ctx, claimRow(claim), absent, nil)
 	return s.standing(claim, standing, err)
 }
 

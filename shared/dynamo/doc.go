@@ -32,6 +32,7 @@
 // # Time
 //
 // DynamoDB deletes a row some time after its ttl, hours or days later, and shows it until then
-// (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html). So a claim and a counter count as absent
-// from the second that their ttl names. A commit record holds for as long as it is there.
+// (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html). So a counter counts as absent from the
+// second that its ttl names. A claim is returned with its ttl for as long as it is there: package merge decides what
+// one past it is worth. A commit record holds for as long as it is there.
 package dynamo

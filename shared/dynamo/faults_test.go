@@ -223,7 +223,7 @@ func snapshot(t testing.TB, client *dynamodb.Client) mergetest.Snapshot {
 		if token, ok := strings.CutPrefix(pk, commitPrefix); ok {
 			snap.Records[merge.Token(token)], err = recordFrom(item)
 		} else if event, bad := eventOf(pk); bad == nil {
-			snap.Claims[event], _, err = claimFrom(item, event, now)
+			snap.Claims[event], err = claimFrom(item, event)
 		} else {
 			err = bad
 		}

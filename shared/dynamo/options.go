@@ -30,7 +30,7 @@ type Options struct {
 	Counters string           // name of the counters table; required
 	Dedup    string           // name of the dedup table; a Reader needs none
 
-	Now         func() time.Time // the wall clock that a ttl is compared with; nil: time.Now
+	Now         func() time.Time // the wall clock that a Reader compares a ttl with; nil: time.Now
 	CallTimeout time.Duration    // longest single request; 0: 3 s
 	Parallel    int              // batches of claims, or queries, in flight for one call; 0: 8
 

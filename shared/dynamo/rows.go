@@ -40,10 +40,10 @@ func claimRow(c merge.Claim) row {
 	return r
 }
 
-// claimFrom reads the row that stands on event; one past its ttl counts as absent, and is then the second value.
-func claimFrom(r row, event string, now time.Time) (claim merge.Claim, expired bool, err error) {
+// claimFrom reads the row that stands on event, past its ttl or not; no attributes are a claim without a token.
+func claimFrom(r row, event string) (merge.Claim, error) {
 	if len(r) == 0 {
-		return merge.Claim{}, false, nil
+		return merge.Claim{}, nil
 	}
 	token, errToken := textOf(r, attrToken)
 	lease, errLease := numberOf(r, attrLease)
@@ -54,15 +54,12 @@ func claimFrom(r row, event string, now time.Time) (claim merge.Claim, expired b
 		source, errSource = textOf(r, attrSource)
 	}
 	if err := errors.Join(errToken, errLease, errTTL, errSource); err != nil {
-		return merge.Claim{}, false, malformed("claim", err)
-	}
-	if ttl <= now.Unix() {
-		return merge.Claim{}, true, nil
+		return merge.Claim{}, malformed("claim", err)
 	}
 	return merge.Claim{
 		Event: event, Token: merge.Token(token), Serial: source,
 		Lease: time.UnixMilli(lease).UTC(), Expires: time.Unix(ttl, 0).UTC(),
-	}, false, nil
+	}, nil
 }
 
 // Texts of a commit record's state.

@@ -88,8 +88,7 @@ func (s *Store) standing(claim merge.Claim, inTheWay row, err error) (merge.Clai
 	case inTheWay == nil:
 		return claim, nil
 	}
-	other, _, err := claimFrom(inTheWay, claim.Event, s.now())
-	return other, err
+	return claimFrom(inTheWay, claim.Event)
 }
 
 // Release implements merge.Store.
@@ -118,7 +117,6 @@ type guard struct {
 var (
 	absent = guard{"attribute_not_exists(#pk)", map[string]string{"#pk": attrPK}}
 	heldBy = guard{"#token = :held", map[string]string{"#token": attrToken}}
-	free   = guard{"attribute_not_exists(#pk) OR #ttl <= :now", map[string]string{"#pk": attrPK, "#ttl": attrTTL}}
 )
 
 // putIf puts a row of the dedup table under a guard. Where the guard fails it returns the row that stands, which is not

@@ -245,50 +245,100 @@ func TestClaim_OneReadOfARecordServesAllEventsOfItsAttempt(t *testing.T) {
 	mergetest.Audit(t, s.Snapshot(), events)
 }
 
-// stale answers claims with a row that is past its own expiry by the merger's clock, as a store may that does not look.
-type stale struct {
-	*mergetest.Worker
-	row merge.Claim
-}
-
-func (s stale) PutClaims(ctx context.Context, claims []merge.Claim) []merge.ClaimReply {
-	replies := s.Worker.PutClaims(ctx, claims)
-	for i := range replies {
-		if replies[i].Standing.Token != claims[i].Token {
-			replies[i].Standing.Expires = s.row.Expires
-		}
-	}
-	return replies
-}
-
+// Rows past their expiry stand until DynamoDB deletes them, days late. Whatever became of their attempt, the event is
+// counted by the one call that meets them: the attempt is aborted first if it is undecided, and the row changes hands.
 func TestA7_ClaimPastItsExpiryCountsAsAbsentButItsAttemptIsAbortedFirst(t *testing.T) {
-	for name, committed := range map[string]bool{"undecided": false, "counted": true} {
+	for name, test := range map[string]struct {
+		end    func(*testing.T, *mergetest.Store, merge.Token)
+		state  merge.State
+		aborts int
+	}{
+		"undecided, or its record is deleted": {func(*testing.T, *mergetest.Store, merge.Token) {}, merge.Aborted, 1},
+		"aborted":                             {abortAs, merge.Aborted, 1}, // by the other process itself
+		"counted": {func(t *testing.T, s *mergetest.Store, token merge.Token) {
+			commitAs(t, s, token, 1)
+		}, merge.Committed, 0},
+		"excepted": {func(t *testing.T, s *mergetest.Store, token merge.Token) {
+			commitAs(t, s, token, 1, "e")
+		}, merge.Committed, 0},
+	} {
 		t.Run(name, func(t *testing.T) {
-			s := mergetest.New(silentTB{})
+			s := mergetest.New(t)
 			token := hold(t, s, "e")
-			if committed {
-				commitAs(t, s, token, 1)
-			}
-			m := newMerger(t, stale{s.Worker, merge.Claim{Expires: s.Now().Add(-time.Second)}})
+			test.end(t, s, token)
+			s.Clock.Advance(40 * time.Hour) // to the expiry
+			count := total(s, "a")
+			m := newMerger(t, s)
 			wantAll(t, m.MergeMany(t.Context(), []tally.Event{event("e", "a")}), merge.Counted)
-			record, _ := s.FindRecord(t.Context(), token)
-			if want := map[bool]merge.State{false: merge.Aborted, true: merge.Committed}[committed]; record.State != want {
-				t.Errorf("the attempt of the expired claim is %v, want state %d", record, want)
+			if record, _ := s.FindRecord(t.Context(), token); record.State != test.state {
+				t.Errorf("the attempt of the expired claim is %v, want state %d", record, test.state)
+			}
+			if n := s.Calls(mergetest.Abort); n != test.aborts || s.Calls(mergetest.TakeClaim) != 1 {
+				t.Errorf("%d aborts and %d takeovers, want %d and 1", n, s.Calls(mergetest.TakeClaim), test.aborts)
+			}
+			wantAll(t, m.MergeMany(t.Context(), []tally.Event{event("e", "a")}), merge.Duplicate)
+			if got := total(s, "a"); got != count+1 {
+				t.Errorf("a=%d, want %d", got, count+1)
+			}
+		})
+	}
+}
+
+// A clock that is ahead by more than the horizon takes every claim for expired, also that of an attempt which stands
+// right before its commit. Whichever way the two meet, one of them counts the event.
+func TestA7_ClockAheadByMoreThanTheHorizonDoesNotCountAnAttemptUnderWayTwice(t *testing.T) {
+	const horizon, ahead = time.Hour, 2 * time.Hour
+	for name, offsets := range map[string][2]time.Duration{
+		"the second is ahead": {0, ahead}, "the first is behind": {-ahead, 0}, "the first is ahead": {ahead, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := mergetest.New(t)
+			first, second := s.NewWorker("first"), s.NewWorker("second")
+			on := func(w *mergetest.Worker, offset time.Duration) *merge.Merger {
+				return newMerger(t, w, func(c *merge.Config) {
+					c.Horizon, c.Now = horizon, func() time.Time { return s.Now().Add(offset) }
+				})
+			}
+			events := []tally.Event{event("e", "a"), event("f", "a", "b")}
+			var met []merge.Outcome
+			s.Fault = func(c mergetest.Call) mergetest.Fault {
+				if c.Worker == "first" && c.Method == mergetest.Commit && met == nil {
+					met = on(second, offsets[1]).MergeMany(t.Context(), events)
+				}
+				return mergetest.Fault{}
+			}
+			got := on(first, offsets[0]).MergeMany(t.Context(), events)
+			wantAll(t, met, merge.Counted)
+			wantAll(t, got, merge.Failed)
+			for _, o := range got {
+				wantIs(t, o.Err, merge.ErrTakenOver)
+			}
+			mergetest.Audit(t, s.Snapshot(), events)
+			if n := s.Calls(mergetest.TakeClaim); n != len(events) {
+				t.Errorf("%d claims taken over, want %d", n, len(events))
 			}
 		})
 	}
 }
 
 func TestA7_HorizonRemembersAndThenForgets(t *testing.T) {
-	s := mergetest.New(t)
-	m := newMerger(t, s)
-	e := event("e", "a")
-	wantAll(t, []merge.Outcome{m.MergeOne(t.Context(), e)}, merge.Counted)
-	s.Clock.Advance(merge.DefaultHorizon - time.Hour)
-	s.Sweep()
-	wantAll(t, []merge.Outcome{m.MergeOne(t.Context(), e)}, merge.Duplicate)
-	s.Clock.Advance(2 * time.Hour)
-	wantAll(t, []merge.Outcome{m.MergeOne(t.Context(), e)}, merge.Counted)
+	for name, after := range map[string]func(*mergetest.Store){
+		"the row is deleted": (*mergetest.Store).Sweep, "the row still stands": func(*mergetest.Store) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := mergetest.New(t)
+			m := newMerger(t, s)
+			e := event("e", "a")
+			wantAll(t, []merge.Outcome{m.MergeOne(t.Context(), e)}, merge.Counted)
+			s.Clock.Advance(merge.DefaultHorizon - time.Hour)
+			s.Sweep()
+			wantAll(t, []merge.Outcome{m.MergeOne(t.Context(), e)}, merge.Duplicate)
+			s.Clock.Advance(2 * time.Hour)
+			after(s)
+			wantAll(t, []merge.Outcome{m.MergeOne(t.Context(), e)}, merge.Counted)
+			wantAll(t, []merge.Outcome{m.MergeOne(t.Context(), e)}, merge.Duplicate)
+		})
+	}
 }
 
 func TestClaim_RowGoneAgainIsClaimedAnew(t *testing.T) {

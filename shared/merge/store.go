@@ -25,7 +25,7 @@ type Claim struct {
 	Event   string    // identity, at most tally.MaxID bytes
 	Token   Token     // the attempt that took it; empty only in a Claim that stands for "no row"
 	Lease   time.Time // until when the holder may still be at work; decides when to take over, never whether
-	Expires time.Time // a row past it counts as absent, deleted or not
+	Expires time.Time // until when the event is remembered; the row itself stands until it is deleted or taken over
 	Serial  string    // tally.Event.Serial of the delivery that took it
 }
 
@@ -80,13 +80,14 @@ type ClaimReply struct {
 // have been, or may still be: the caller finds out by calling again, which every method makes safe, because each write
 // is conditional and recognises itself by its token. A Store does not retry on its own account.
 type Store interface {
-	// PutClaims puts each claim whose event has no row, and answers each in order with the row that stands. A row of an
-	// earlier call with the same token is a success. Claims are independent: any of them may fail alone. len(claims) may
-	// be anything; no event appears twice. A Standing with an empty Token means that the row that was in the way is gone
-	// again.
+	// PutClaims puts each claim whose event has no row at all, and answers each in order with the row that stands. A row
+	// past its Expires stands like any other: its attempt may yet commit, so it must be aborted before the row is taken
+	// over, which is the caller's to do. A row of an earlier call with the same token is a success. Claims are
+	// independent: any of them may fail alone. len(claims) may be anything; no event appears twice. A Standing with an
+	// empty Token means that the row that was in the way is gone again.
 	PutClaims(ctx context.Context, claims []Claim) []ClaimReply
 	// TakeClaim replaces the event's row by claim if the row that stands carries the token from. It returns the row that
-	// stands afterwards; one with an empty Token if there is none.
+	// stands afterwards, past its Expires or not; one with an empty Token if there is none.
 	TakeClaim(ctx context.Context, claim Claim, from Token) (Claim, error)
 	// FindRecord returns the commit record of token; Undecided if there is none. The read is strongly consistent.
 	FindRecord(ctx context.Context, token Token) (Record, error)

@@ -90,16 +90,8 @@ func (s *Store) Sweep() {
 
 // The methods below are the contract, one atomic step each, under s.mu.
 
-func (s *Store) standing(event string) merge.Claim {
-	claim, ok := s.claims[event]
-	if !ok || !s.Now().Before(claim.Expires) {
-		return merge.Claim{}
-	}
-	return claim
-}
-
 func (s *Store) putClaim(claim merge.Claim) merge.Claim {
-	if standing := s.standing(claim.Event); standing.Token != "" {
+	if standing, ok := s.claims[claim.Event]; ok {
 		return standing
 	}
 	s.claims[claim.Event] = claim
@@ -107,11 +99,12 @@ func (s *Store) putClaim(claim merge.Claim) merge.Claim {
 }
 
 func (s *Store) takeClaim(claim merge.Claim, from merge.Token) merge.Claim {
-	if old, ok := s.claims[claim.Event]; ok && old.Token == from {
+	standing, ok := s.claims[claim.Event]
+	if ok && standing.Token == from {
 		s.claims[claim.Event] = claim
 		return claim
 	}
-	return s.standing(claim.Event)
+	return standing
 }
 
 func (s *Store) abort(token merge.Token, expires time.Time) merge.Record {

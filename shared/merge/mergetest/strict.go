@@ -123,7 +123,7 @@ func (s *Store) checkTake(claim merge.Claim, from merge.Token) {
 	switch record := s.records[from]; {
 	case from == claim.Token:
 		s.misuse("TakeClaim of %q from the attempt itself", claim.Event)
-	case record.Counted(claim.Event):
+	case record.Counted(claim.Event) && s.Now().Before(s.attempt(from).latest):
 		s.misuse("TakeClaim of %q, which its attempt has counted", claim.Event)
 	case record.State == merge.Undecided:
 		s.misuse("TakeClaim of %q from an attempt that is undecided: abort it first", claim.Event)

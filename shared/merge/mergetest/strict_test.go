@@ -171,6 +171,23 @@ func TestStore_ReportsEachMisuse(t *testing.T) {
 			commit(s, attemptOf(s, "t"))
 			_, _ = s.TakeClaim(ctx, claimOf(s, "e", "u"), "t")
 		}},
+		{"take over a counted event at its expiry", "", func(s *Store) {
+			put(s, claimOf(s, "e", "t"))
+			commit(s, attemptOf(s, "t"))
+			s.Clock.Advance(time.Hour)
+			_, _ = s.TakeClaim(ctx, claimOf(s, "e", "u"), "t")
+		}},
+		{"take over a counted event just before its expiry", "has counted", func(s *Store) {
+			put(s, claimOf(s, "e", "t"))
+			commit(s, attemptOf(s, "t"))
+			s.Clock.Advance(time.Hour - time.Minute)
+			_, _ = s.TakeClaim(ctx, claimOf(s, "e", "u"), "t")
+		}},
+		{"take over an undecided attempt past its expiry", "undecided", func(s *Store) {
+			put(s, claimOf(s, "e", "t"))
+			s.Clock.Advance(2 * time.Hour)
+			_, _ = s.TakeClaim(ctx, claimOf(s, "e", "u"), "t")
+		}},
 		{"take over an event that was left out", "", func(s *Store) {
 			put(s, claimOf(s, "e", "t"))
 			a := attemptOf(s, "t")

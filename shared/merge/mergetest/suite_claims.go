@@ -59,15 +59,41 @@ func standingRowIsWhole(s *suite) {
 	}
 }
 
-func expiredRowIsAbsent(s *suite) {
-	old := s.claim(s.event(1), s.token())
+// expired puts a claim that is long past its expiry.
+func (s *suite) expired(event string, token merge.Token) merge.Claim {
+	old := s.claim(event, token)
 	old.Lease, old.Expires = old.Lease.Add(-2*claimFor), old.Expires.Add(-2*claimFor)
-	if reply := s.Store.PutClaims(s.ctx, []merge.Claim{old}); reply[0].Err != nil {
-		s.Fatalf("PutClaims: %v", reply[0].Err)
+	if reply := s.Store.PutClaims(s.ctx, []merge.Claim{old})[0]; reply.Err != nil || reply.Standing.Token != token {
+		s.Fatalf("PutClaims: %+v", reply)
 	}
-	token := s.token()
-	if standing := s.put(s.event(1), token); standing.Token != token {
-		s.Errorf("a row past its expiry still stands: %+v", standing)
+	return old
+}
+
+// expiredRowStands: the attempt of such a row may be at work by a clock that is behind. If its row were put over, it
+// could still commit.
+func expiredRowStands(s *suite) {
+	old := s.expired(s.event(1), s.token())
+	for range 2 {
+		got := s.put(s.event(1), s.token())
+		if got.Token != old.Token || !got.Expires.Equal(old.Expires) || !got.Lease.Equal(old.Lease) {
+			s.Errorf("the put over a row past its expiry answers %+v, want %+v", got, old)
+		}
+	}
+	if again := s.Store.PutClaims(s.ctx, []merge.Claim{old})[0]; again.Err != nil || again.Standing.Token != old.Token {
+		s.Errorf("a second put with the row's own token answers %+v", again)
+	}
+}
+
+func expiredRowIsTaken(s *suite) {
+	holder, from, token := s.token(), s.token(), s.token()
+	s.expired(s.event(1), holder)
+	s.abort(from)
+	if standing := s.take(s.event(1), token, from); standing.Token != holder {
+		s.Errorf("take from an attempt that does not hold the event answers %+v, want %q", standing, holder)
+	}
+	s.abort(holder)
+	if standing := s.take(s.event(1), token, holder); standing.Token != token {
+		s.Errorf("take answers %+v", standing)
 	}
 	s.wantStanding(s.event(1), token)
 }
