@@ -153,8 +153,8 @@ func FuzzObjectLayers_AgreeWithASlowReading(f *testing.F) {
 	})
 }
 
-// protoTokens reads a message of Protocol Buffers with encoding/binary alone: number, wire type, and the payload of varints and
-// of texts. It reports false for what it does not know: groups.
+// protoTokens reads a message of Protocol Buffers with encoding/binary alone: number, wire type, and the payload of
+// varints and of texts. It reports false for what it does not know: groups.
 func protoTokens(message []byte, each func(number, kind, n uint64, text []byte) bool) (valid, known bool) {
 	for len(message) > 0 {
 		tag, size := binary.Uvarint(message)

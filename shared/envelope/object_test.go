@@ -20,7 +20,8 @@ func notification(kind, message string) string {
 }
 
 func busEvent(detail string) string {
-	return `{"version":"0","id":"eb-1","detail-type":"x","source":"s","time":"2025-01-01T00:00:09Z","detail":` + detail + `}`
+	return `{"version":"0","id":"eb-1","detail-type":"x","source":"s","time":"2025-01-01T00:00:09Z",` +
+		`"detail":` + detail + `}`
 }
 
 func quoted(text string) string { return string(mustMarshal(text)) }
@@ -203,7 +204,8 @@ func TestD3_EachLogLineThatIsAnObjectIsADocument(t *testing.T) {
 }
 
 func TestD3_AControlMessageHoldsNothingAndIsNoFault(t *testing.T) {
-	payload := logMessage("CONTROL_MESSAGE", "CWL CONTROL MESSAGE: Checking health of destination Kinesis stream.", plainEvent)
+	payload := logMessage("CONTROL_MESSAGE", "CWL CONTROL MESSAGE: Checking health of destination Kinesis stream.",
+		plainEvent)
 	if found, skipped, err := opened(NewOpener(tally.DefaultEnvelopes), gzipped(payload)); err != nil || skipped != 1 ||
 		len(found) != 0 {
 		t.Errorf("%d documents, %d skipped, %v", len(found), skipped, err)

@@ -78,8 +78,8 @@ type parkedDocument struct {
 
 type parkedMembers Parked
 
-// MarshalJSON returns the document. It is ASCII within MaxParked, so every queue takes it; the payload is gzipped where it
-// would not fit otherwise. A record too large even so is an error that wraps ErrParkedSize.
+// MarshalJSON returns the document. It is ASCII within MaxParked, so every queue takes it; the payload is gzipped where
+// it would not fit otherwise. A record too large even so is an error that wraps ErrParkedSize.
 func (p Parked) MarshalJSON() ([]byte, error) {
 	m := parkedDocument{Form: parkedForm, parkedMembers: parkedMembers(p)}
 	if base64.StdEncoding.EncodedLen(len(p.Payload)) <= MaxParked {
@@ -96,7 +96,8 @@ func (p Parked) MarshalJSON() ([]byte, error) {
 // counted by it; the record itself must not be acknowledged.
 func (p Parked) Notice() ([]byte, error) {
 	sum := sha256.Sum256(p.Payload)
-	m := parkedDocument{Form: noticeForm, parkedMembers: parkedMembers(p), Size: len(p.Payload), SHA256: hex.EncodeToString(sum[:])}
+	m := parkedDocument{Form: noticeForm, parkedMembers: parkedMembers(p), Size: len(p.Payload),
+		SHA256: hex.EncodeToString(sum[:])}
 	m.Payload = p.Payload[:min(len(p.Payload), maxBeginning)]
 	return m.document()
 }

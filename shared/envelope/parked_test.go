@@ -128,8 +128,9 @@ func TestParked_ANoticeShowsTheBeginningAndNamesTheWholeAndIsNeverCounted(t *tes
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	if sum := fmt.Sprintf("%x", sha256.Sum256(p.Payload)); got.Abacus != "oversized-record/1" || got.Identity != p.Identity ||
-		got.SHA256 != sum || got.Size != len(p.Payload) || !bytes.Equal(got.Payload, p.Payload[:maxBeginning]) {
+	sum := fmt.Sprintf("%x", sha256.Sum256(p.Payload))
+	if got.Abacus != "oversized-record/1" || got.Identity != p.Identity || got.SHA256 != sum ||
+		got.Size != len(p.Payload) || !bytes.Equal(got.Payload, p.Payload[:maxBeginning]) {
 		t.Errorf("%.300s", text)
 	}
 	if _, err := ParseParked(text); !errors.Is(err, ErrNotParked) {
@@ -145,15 +146,16 @@ func TestParked_ABombInADocumentIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want ErrNotParked", name, err)
 		}
 	}
-	if _, err := ParseParked([]byte(`{"abacus":"parked-record/1","identity":"i","source":"s","encoding":"br"}`)); !errors.Is(
-		err, ErrNotParked) {
+	text := `{"abacus":"parked-record/1","identity":"i","source":"s","encoding":"br"}`
+	if _, err := ParseParked([]byte(text)); !errors.Is(err, ErrNotParked) {
 		t.Errorf("an encoding that is not known: %v", err)
 	}
 }
 
 func FuzzParseParked(f *testing.F) {
 	f.Add([]byte(`{"abacus":"parked-record/1","identity":"i","source":"s","payload":"e30="}`))
-	f.Add([]byte(`{"abacus":"parked-record/1","identity":"i","source":"s","encoding":"gzip","payload":"` + b64(gzipped("{}")) + `"}`))
+	f.Add([]byte(`{"abacus":"parked-record/1","identity":"i","source":"s","encoding":"gzip","payload":"` +
+		b64(gzipped("{}")) + `"}`))
 	f.Add([]byte(`{"abacus":"oversized-record/1","identity":"i","source":"s","size":3}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := ParseParked(text)
@@ -170,7 +172,8 @@ func FuzzParseParked(f *testing.F) {
 		if err != nil {
 			t.Skip(err) // a time that RFC 3339 cannot say
 		}
-		if back, err := ParseParked(again); err != nil || back.Identity != p.Identity || !bytes.Equal(back.Payload, p.Payload) {
+		back, err := ParseParked(again)
+		if err != nil || back.Identity != p.Identity || !bytes.Equal(back.Payload, p.Payload) {
 			t.Fatalf("%s came back as %+v, %v", again, back, err)
 		}
 	})

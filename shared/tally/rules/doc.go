@@ -26,6 +26,14 @@
 //	add        a whole number, or a path, or {path, scale}; absent: 1
 //	windows    name and retention of each; absent: {all: forever}
 //
+// Beside counters the file may have these members, which say how a record is opened before it is split into documents:
+//
+//	envelopes  a list of kpl, gzip, zstd, sns, eventbridge, s3, logs, or none; absent: all seven
+//	base64     true: text in base64 is opened as well; absent: false
+//
+// A wrapping that is not listed is a document as it stands, or a bad record where it is not JSON. Package envelope tells
+// how each is recognised.
+//
 // The file is YAML, one document, at most 256 KiB and 1,000 counters. Unknown members, repeated members and empty
 // members are faults. Anchors and aliases may be used, merge keys (<<) may not.
 //
