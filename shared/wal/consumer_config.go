@@ -24,11 +24,13 @@ type ConsumerConfig struct {
 	MaxBytes     int64 // of their Data; default 4 MiB
 	Policy       Policy
 	// DeadLetter keeps a rejected record somewhere else. It may see one again after a restart, and must then not keep two.
-	DeadLetter      func(ctx context.Context, r Record, reason error) error
-	IdleDelay       time.Duration                                    // Run's wait when nothing is left; default 250 ms
-	RetryDelay      time.Duration                                    // Run's first wait after a failed Send; default 1 s, or MaxRetryDelay if that is shorter
-	MaxRetryDelay   time.Duration                                    // default 30 s, or RetryDelay if that is longer
-	SettleTimeout   time.Duration                                    // bounds each Acknowledge and DeadLetter, which no end of ctx stops; default 30 s
+	DeadLetter func(ctx context.Context, r Record, reason error) error
+	IdleDelay  time.Duration // Run's wait when nothing is left; default 250 ms
+	// RetryDelay is Run's first wait after a failed Send; default 1 s, or MaxRetryDelay if that is shorter
+	RetryDelay    time.Duration
+	MaxRetryDelay time.Duration // default 30 s, or RetryDelay if that is longer
+	// SettleTimeout bounds each Acknowledge and DeadLetter, which no end of ctx stops; default 30 s
+	SettleTimeout   time.Duration
 	StallAfter      time.Duration                                    // the head is stalled when it is this old; default 1 min
 	StallAttempts   int                                              // or has failed this often; default 10
 	OnInternalError func(error)                                      // told of what Run retries, and once of a stalled head; nil: Logf
