@@ -300,8 +300,14 @@ func (unsynced) Sync() error { return nil }
 
 // TestE7_SchedulesNoticeAMissingStep shows that the schedules are sharp: leave a step out, and one of them finds it.
 //
-// Tried by hand as well, each found by TestE7_LogKeepsWhatItAcknowledgedUnderFaultsAndCrashes or the test named:
-// MUTANTS
+// Tried by hand as well, each found by the schedules of TestE7_LogKeepsWhatItAcknowledgedUnderFaultsAndCrashes: no
+// reservation of positions by the header; records published before their sync; removal of segments before the sync of
+// the truncation; going on in a segment whose sync failed; going on behind the mark of an orderly close; no sync behind
+// the cut of a failed write; a segment begun in vain that is not passed over; a segment's header not synced before it
+// has its name; an unknown outcome told as a failure. And by the test named: the salt ignored (TestSalt_...), a scan
+// that takes what moved for damage (TestScan_...), groups beyond the reservation (TestGroup_...), truncations beyond
+// MaxBytes (TestMaxBytes_...), losses counted by positions (TestG3_...), any failure called uncertain (TestG4_...), a
+// version of the future taken for a torn end (TestVersion_...).
 func TestE7_SchedulesNoticeAMissingStep(t *testing.T) {
 	for name, m := range map[string]mutant{
 		"sync of the directory": {noDirSync: true},

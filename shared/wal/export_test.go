@@ -59,3 +59,10 @@ func FutureFrame(data []byte) []byte {
 	binary.LittleEndian.PutUint32(buf, checksum(buf[4:], h.salt))
 	return buf
 }
+
+// Forge is a frame as a segment with that salt would hold it.
+func Forge(first Position, salt uint32, entries ...Entry) []byte {
+	buf := appendRecords(nil, entries)
+	seal(buf, kindRecords, uint32(len(entries)), first, salt)
+	return buf
+}

@@ -1,6 +1,7 @@
 package wal_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -164,6 +165,59 @@ func TestG4_SegmentBegunInVainVoidsNothing(t *testing.T) {
 		}
 		mustAppend(t, l, "small", 10, wal.Synced)
 		wantAfter(t, l, disk, append(want, "small")...)
+	}
+}
+
+// TestG4_WhatCouldNotBeCutOffIsVoid: the sync fails, and so does every cut; the bytes stay, and the new segment voids
+// them.
+func TestG4_WhatCouldNotBeCutOffIsVoid(t *testing.T) {
+	disk := waltest.New()
+	l := mustOpen(t, small(disk))
+	mustAppend(t, l, "s", 10, wal.Synced)
+	synced := false
+	disk.Fail(func(op waltest.Op, _ string) error {
+		if op == waltest.Cut || op == waltest.Sync && !synced {
+			synced = synced || op == waltest.Sync
+			return errors.New("it is broken")
+		}
+		return nil
+	})
+	if err := refused(t, l, "a", wal.Synced); errors.Is(err, wal.ErrUncertain) {
+		t.Fatal(err)
+	}
+	if end := 1024 + 24 + 3 + 1 + 10; bytes.Count(disk.Bytes(segment(1))[end:], []byte{0xA7}) == 0 {
+		t.Fatal("the refused frame is not in the old segment: this test shows nothing")
+	}
+	wantAfter(t, l, disk, "s")
+	mustAppend(t, l, "x", 10, wal.Synced)
+	wantAfter(t, l, disk, "s", "x")
+}
+
+// TestScan_OfASegmentThatIsMovedOnMeanwhileIsNoDamage fails a sync while a scan is in the middle of the segment, so that
+// its unsynced records move to another.
+func TestScan_OfASegmentThatIsMovedOnMeanwhileIsNoDamage(t *testing.T) {
+	disk := waltest.New()
+	o := wal.Options{FS: disk, SegmentBytes: 8 << 20}
+	o.OnDamage = func(d wal.Damage) { t.Errorf("told of damage: %v", d) }
+	l := mustOpen(t, o)
+	mustAppend(t, l, "0", 10, wal.Synced)
+	want := []string{"0"}
+	for i := 1; i < 10; i++ {
+		want = append(want, fmt.Sprint(i))
+		mustAppend(t, l, want[i], 200_000, wal.Volatile)
+	}
+	var found []string
+	for r, err := range l.Scan(1, 100) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found = append(found, r.ID); len(found) == 3 {
+			failing(disk, waltest.Sync, 1)
+			refused(t, l, "a", wal.Synced)
+		}
+	}
+	if !slices.Equal(found, want) {
+		t.Fatalf("%q, want %q", found, want)
 	}
 }
 

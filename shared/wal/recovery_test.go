@@ -150,6 +150,34 @@ func TestG3_SegmentsMissingOrEmptyAreCountedExactly(t *testing.T) {
 	}
 }
 
+// TestG3_MissingSegmentsAreCountedExactlyAcrossJumpsOfPositions kills the owner behind each segment, so that the next
+// one begins a reservation further on.
+func TestG3_MissingSegmentsAreCountedExactlyAcrossJumpsOfPositions(t *testing.T) {
+	disk := waltest.New()
+	for s := range 5 {
+		l := mustOpen(t, small(disk))
+		for i := range 3 + s {
+			mustAppend(t, l, fmt.Sprintf("%d.%d", s, i), 10, wal.Volatile)
+		}
+		disk = disk.Kill()
+	}
+	for _, c := range []struct {
+		gone []int
+		lost uint64
+	}{{[]int{1}, 3}, {[]int{2}, 4}, {[]int{1, 2}, 7}, {[]int{2, 3}, 9}, {[]int{2, 4}, 10}, {[]int{1, 2, 3, 4}, 18}} {
+		spoiled := disk.Kill()
+		for _, s := range c.gone {
+			if err := spoiled.Remove(segment(s)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, _, state, _ := reopened(t, spoiled)
+		if state.Lost != c.lost || uint64(len(found)) != 25-c.lost {
+			t.Errorf("without segments %v: %d lost, %d found, want %d lost of 25", c.gone, state.Lost, len(found), c.lost)
+		}
+	}
+}
+
 func TestG3_PartOfAMissingSegmentThatWasTruncatedIsNotLost(t *testing.T) {
 	w := writeThree(t)
 	disk := w.disk.Kill()
