@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"abacus/shared/wal"
@@ -15,11 +16,16 @@ import (
 func TestW8_OneAtATime(t *testing.T) {
 	onBoth(t, func(t *testing.T, rigged rigger) {
 		inside, proceed := make(chan struct{}), make(chan struct{})
-		r := rigged(t, abc(), wal.ConsumerConfig{}, func(context.Context, []wal.Record) (wal.Result, error) {
-			close(inside)
-			<-proceed
-			return wal.Result{Through: 3}, nil
-		})
+		var entered atomic.Bool
+		r := rigged(t, abc(), wal.ConsumerConfig{Sender: wal.SenderFunc(
+			func(context.Context, []wal.Record) (wal.Result, error) {
+				if entered.Swap(true) {
+					return wal.Result{}, errBroken
+				}
+				close(inside)
+				<-proceed
+				return wal.Result{Through: 3}, nil
+			})})
 		other := mustConsume(t, wal.ConsumerConfig{Source: r.src, Sender: r.down})
 		done := make(chan error)
 		go func() { done <- second(r.Next(t.Context())) }()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"abacus/shared/wal"
 	"abacus/shared/wal/waltest"
@@ -269,6 +270,9 @@ func (r *rig) start(t *testing.T, cfg wal.ConsumerConfig, answers []wal.SenderFu
 	}
 	if cfg.Logf == nil {
 		cfg.Logf = t.Logf
+	}
+	if cfg.Sleep == nil && cfg.IdleDelay == 0 { // a Run that should have ended
+		cfg.Sleep = func(context.Context, time.Duration) error { panic("nobody expects a sleep") }
 	}
 	r.where = func() wal.Position {
 		if r.fake != nil {
