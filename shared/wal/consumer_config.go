@@ -26,18 +26,21 @@ type ConsumerConfig struct {
 	// DeadLetter keeps a rejected record somewhere else. It may see one again after a restart, and must then not keep two.
 	DeadLetter func(ctx context.Context, r Record, reason error) error
 	IdleDelay  time.Duration // Run's wait when nothing is left; default 250 ms
-	// RetryDelay is Run's first wait after a failed Send; default 1 s, or MaxRetryDelay if that is shorter
+	// RetryDelay is Run's first wait after a failed Send; default 1 s, or MaxRetryDelay if that is shorter.
 	RetryDelay    time.Duration
 	MaxRetryDelay time.Duration // default 30 s, or RetryDelay if that is longer
-	// SettleTimeout bounds each Acknowledge and DeadLetter, which no end of ctx stops; default 30 s
+	// SettleTimeout bounds each Acknowledge and DeadLetter, which no end of ctx stops; default 30 s.
 	SettleTimeout   time.Duration
-	StallAfter      time.Duration                                    // the head is stalled when it is this old; default 1 min
-	StallAttempts   int                                              // or has failed this often; default 10
-	OnInternalError func(error)                                      // told of what Run retries, and once of a stalled head; nil: Logf
-	Logf            func(format string, args ...any)                 // nil: log.Printf
-	Now             func() time.Time                                 // wall clock
-	Sleep           func(ctx context.Context, d time.Duration) error // returns early with ctx; the error is not looked at
-	Rand            func(n int64) int64                              // uniform in [0, n)
+	StallAfter      time.Duration // the head is stalled when it is this old; default 1 min
+	StallAttempts   int           // or has failed this often; default 10
+	OnInternalError func(error)   // told of what Run retries, and once of a stalled head; nil: Logf
+
+	// What follows has defaults of the standard library: log.Printf, time.Now, a timer, math/rand.
+
+	Logf  func(format string, args ...any)
+	Now   func() time.Time                                 // wall clock
+	Sleep func(ctx context.Context, d time.Duration) error // returns early with ctx; its error is not looked at
+	Rand  func(n int64) int64                              // uniform in [0, n)
 }
 
 // fault returns all that is wrong with the configuration.

@@ -26,7 +26,7 @@ func TestW8_OneAtATime(t *testing.T) {
 				<-proceed
 				return wal.Result{Through: 3}, nil
 			})})
-		other := mustConsume(t, wal.ConsumerConfig{Source: r.src, Sender: r.down})
+		other := mustConsume(t, wal.ConsumerConfig{Source: r.src, Sender: r.down, Sleep: sleepless})
 		done := make(chan error)
 		go func() { done <- second(r.Next(t.Context())) }()
 		<-inside
@@ -261,7 +261,8 @@ func TestW16_NothingIsLentAfterAnErrorOrPanic(t *testing.T) {
 func TestW17_ScanFailure(t *testing.T) {
 	r := newRig(t, abc(), wal.ConsumerConfig{})
 	r.fake.on["scan"] = func() error { return errBroken }
-	if err := r.wantNext(t, 0, wal.ErrLog); !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "look at its disk") {
+	err := r.wantNext(t, 0, wal.ErrLog)
+	if !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "look at its disk") {
 		t.Errorf("%v", err)
 	}
 	r.wantOffered(t)

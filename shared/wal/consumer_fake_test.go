@@ -32,7 +32,9 @@ type source struct {
 }
 
 func newSource(t testing.TB, data ...string) *source {
-	s := &source{t: t, on: map[string]func() error{}, unsupported: map[wal.Durability]bool{}, hidden: map[wal.Position]bool{}}
+	s := &source{
+		t: t, on: map[string]func() error{}, unsupported: map[wal.Durability]bool{}, hidden: map[wal.Position]bool{},
+	}
 	s.add(data...)
 	return s
 }
@@ -271,8 +273,8 @@ func (r *rig) start(t *testing.T, cfg wal.ConsumerConfig, answers []wal.SenderFu
 	if cfg.Logf == nil {
 		cfg.Logf = t.Logf
 	}
-	if cfg.Sleep == nil && cfg.IdleDelay == 0 { // a Run that should have ended
-		cfg.Sleep = func(context.Context, time.Duration) error { panic("nobody expects a sleep") }
+	if cfg.Sleep == nil && cfg.IdleDelay == 0 {
+		cfg.Sleep = sleepless
 	}
 	r.where = func() wal.Position {
 		if r.fake != nil {
@@ -284,6 +286,9 @@ func (r *rig) start(t *testing.T, cfg wal.ConsumerConfig, answers []wal.SenderFu
 	}
 	r.Consumer = mustConsume(t, cfg)
 }
+
+// sleepless is the Sleep of a Run that should have ended.
+func sleepless(context.Context, time.Duration) error { panic("nobody expects a sleep") }
 
 func mustConsume(t testing.TB, cfg wal.ConsumerConfig) *wal.Consumer {
 	t.Helper()

@@ -87,7 +87,8 @@ func TestW36_StallByAge(t *testing.T) {
 	s.want(1, true)
 }
 
-// TestW36_StallUnderDeadlines: a downstream that outlasts every caller's deadline fails no send, and yet stalls the head.
+// TestW36_StallUnderDeadlines: a downstream that outlasts every caller's deadline fails no send, and yet stalls the
+// head.
 func TestW36_StallUnderDeadlines(t *testing.T) {
 	c := newClock()
 	s := stalling(t, c, wal.ConsumerConfig{StallAfter: time.Minute})
