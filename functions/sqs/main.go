@@ -20,6 +20,7 @@ import (
 )
 
 func main() {
+	env.LimitMemory(os.Getenv)
 	handler, err := newHandler(context.Background(), os.Getenv)
 	if err != nil {
 		telemetry.NewLogger(os.Stdout, slog.LevelError).Error("the function cannot start", "error", err.Error())
