@@ -1,8 +1,7 @@
 # `make help` lists what there is to do. `make run` and `make test` need Go alone; what else a target needs, it installs
 # under .tools/ itself.
 
-SHELL := bash
-.SHELLFLAGS := -euo pipefail -c
+.SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
 
 EVENTS   ?=
