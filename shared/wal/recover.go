@@ -73,7 +73,25 @@ func (l *Log) resume(r *Recovery, loose []*segment, scratched map[uint64]bool) e
 			l.report(&s.extent, Damage{Segment: s.name(), Bytes: segmentHeader, After: s.first - 1})
 		}
 	}
+	if err := l.syncOlder(); err != nil {
+		return err
+	}
 	return l.goOn(newest, r.Clean && l.serial == newest.serial)
+}
+
+// syncOlder puts on disk what an owner that was killed may have left unsynced.
+func (l *Log) syncOlder() error {
+	for _, s := range l.chain[:len(l.chain)-1] {
+		f, err := l.fs.Open(s.name())
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return fmt.Errorf("sync %s: %w", s.name(), err)
+		}
+		s.synced = s.end
+	}
+	return nil
 }
 
 // readWhole finds out where the frames of s end, and cuts off what is behind them.
@@ -144,7 +162,7 @@ func (l *Log) goOn(s *segment, clean bool) error {
 	if err := s.file.Sync(); err != nil {
 		return err
 	}
-	l.settled(s)
+	l.settled()
 	h := s.follow(l)
 	if !clean {
 		h.first = max(s.limit(), 1+Position(l.serial)*span)

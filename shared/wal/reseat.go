@@ -66,27 +66,34 @@ func (s *segment) adopt(buf []byte, frames []frame) []byte {
 	return buf
 }
 
-// roll begins a new segment behind the active one, which is synced and never written to again.
+// maxUnsynced bounds the sealed segments whose sync is put off, and with them the files that are open for it.
+const maxUnsynced = 16
+
+// roll begins a new segment behind the active one, which is never written to again. Its sync is put off until somebody
+// asks for one: records at Volatile may well be delivered and truncated before. A crash of the host then finds a
+// damaged stretch where they were.
 func (l *Log) roll() error {
-	s := l.active()
-	if s.synced < s.end {
-		if err := s.file.Sync(); err != nil {
-			l.tainted = true
-			return l.reseat()
+	if len(l.chain)-l.unsynced() > maxUnsynced {
+		if err := l.settle(); err != nil {
+			return err
 		}
 	}
+	s := l.active()
 	n, err := l.create(s.follow(l), nil)
 	if err != nil {
 		return err
 	}
 	_ = s.file.Truncate(s.end) // the zeroes ahead; the new header says where the frames end
-	_ = s.file.Close()
+	s.zeroEnd = s.end
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.file = nil
-	l.settled(s)
+	if s.synced == s.end {
+		_ = s.file.Close()
+		s.file = nil
+	}
 	l.chain = append(l.chain, n)
 	l.state.Bytes += n.end
+	l.kept = l.state.Truncated // the new header says so
 	return nil
 }
 
@@ -107,26 +114,38 @@ func (l *Log) undo(s *segment, cause error, syncFailed bool) (unsure bool, err e
 		// A whole frame of a group may be among the bytes: the cut must be on disk before anybody is told of the
 		// failure, or a crash of the host could bring the frame back.
 		if cut = s.file.Sync(); cut == nil {
-			l.mu.Lock()
-			l.settled(s)
-			l.mu.Unlock()
+			s.synced = s.end
 			return false, cause
 		}
+		syncFailed = true
 	}
-	l.tainted = true
+	l.tainted, l.doubted = true, l.doubted || syncFailed
 	if err := l.reseat(); err != nil {
 		return true, errors.Join(cause, cut, err)
 	}
 	return false, cause
 }
 
-// reseat moves what the active segment holds behind its last sync into a new one, whose header declares everything
-// behind that point of the old one void. Until it has succeeded nothing is appended.
+// reseat moves what lies behind the last sync into a new segment, whose header declares everything behind that point
+// void: the end of one segment, and those that follow it. Until it has succeeded nothing is appended. The new segment
+// is one, however large, so that its name appearing is the one step from the old state to the new.
 func (l *Log) reseat() error {
-	s := l.active()
-	tail, err := l.tail(s)
-	if err != nil {
-		return err
+	if !l.doubted { // no sync has failed: then nothing but what lies behind the end need be left behind
+		if l.doubted = l.sync() != nil; !l.doubted {
+			l.mu.Lock()
+			l.settled()
+			l.mu.Unlock()
+		}
+	}
+	first := l.unsynced()
+	s, void := l.chain[first], l.chain[first+1:]
+	var tail []frame
+	for _, from := range l.chain[first:] {
+		frames, err := from.tail()
+		if err != nil {
+			return err
+		}
+		tail = append(tail, frames...)
 	}
 	h := s.follow(l)
 	h.first, h.prevEnd = l.next, s.synced
@@ -134,38 +153,53 @@ func (l *Log) reseat() error {
 		h.first = tail[0].first
 	}
 	h.prevLast, h.before = h.first-1, s.before+uint64(h.first-s.first)
-	emptied := h.first == s.first // no record stays behind
-	if emptied {
+	if h.first == s.first { // no record stays behind
 		h.prev, h.prevEnd, h.prevLast = s.prev, s.prevEnd, s.prevLast
+		void, first = l.chain[first:], first-1
 	}
 	n, err := l.create(h, tail)
 	if err != nil {
 		return err
 	}
-	if !emptied {
-		_ = s.file.Truncate(s.synced) // void
+	l.moveOn(first, n, h)
+	if s.file != nil {
+		_ = s.file.Truncate(s.end) // what is behind is void
 	}
-	_ = s.file.Close()
-	l.mu.Lock()
-	l.state.Bytes += n.end - (s.end - s.synced)
-	s.file, s.end, s.last = nil, s.synced, h.first-1
-	if emptied {
-		l.state.Bytes -= s.end
-		l.chain = l.chain[: len(l.chain)-1 : len(l.chain)-1]
+	for _, old := range append(void, s) {
+		if old.file != nil {
+			_ = old.file.Close()
+			old.file = nil
+		}
 	}
-	l.chain = append(l.chain, n)
-	l.settled(n)
-	l.tainted = false
-	l.mu.Unlock()
-	if emptied {
-		_ = l.fs.Remove(s.name())
+	for _, old := range void {
+		_ = l.fs.Remove(old.name())
 	}
 	return nil
 }
 
+// moveOn makes n the segment behind the one at last in the chain, which ends before n's first record from now on.
+func (l *Log) moveOn(last int, n *segment, h header) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last >= 0 && l.chain[last].serial == h.prev {
+		s := l.chain[last]
+		s.last = min(s.last, h.first-1)
+		if s.synced < s.end {
+			s.end = s.synced
+		}
+	}
+	l.chain = append(l.chain[:last+1:last+1], n)
+	l.state.Bytes = 0
+	for _, s := range l.chain {
+		l.state.Bytes += s.end
+	}
+	l.settled()
+	l.tainted, l.doubted = false, false
+}
+
 // tail reads the frames with records of s behind its last sync.
-func (l *Log) tail(s *segment) ([]frame, error) {
-	buf := make([]byte, s.end-s.synced)
+func (s *segment) tail() ([]frame, error) {
+	buf := make([]byte, max(0, s.end-s.synced))
 	if len(buf) == 0 {
 		return nil, nil
 	}

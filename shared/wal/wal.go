@@ -95,6 +95,7 @@ type Log struct {
 	next    Position // of the next record
 	serial  uint64   // of the newest segment
 	tainted bool     // the active segment must not be written to: see reseat.go
+	doubted bool     // a sync has failed: another proves nothing
 	gone    uint64   // how many records were ever appended up to state.Truncated
 }
 

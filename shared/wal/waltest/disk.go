@@ -43,10 +43,25 @@ type Disk struct {
 	mu      sync.Mutex
 	names   map[string]*inode
 	durable map[string]*inode // names as of the last SyncDir
-	history []func(map[string]*inode)
+	history []naming          // since then
 	locked  bool
 	room    int64 // bytes that may still be written; negative: no limit
 	fail    func(op Op, name string) error
+}
+
+// naming takes a name away, gives one to a file, or both.
+type naming struct {
+	gone, set string
+	inode     *inode
+}
+
+func (c naming) apply(names map[string]*inode) {
+	if c.gone != "" && (c.inode == nil || names[c.gone] == c.inode) {
+		delete(names, c.gone)
+	}
+	if c.set != "" {
+		names[c.set] = c.inode
+	}
 }
 
 type inode struct {
@@ -97,12 +112,35 @@ func (d *Disk) Limit(n int64) {
 	d.room = n
 }
 
-// Kill returns the disk as the next process finds it: nothing written is lost, the lock is free. The old owner's files
-// no longer reach it.
+// Kill returns the disk as the next process finds it: nothing written is lost, nor is more of it synced than was, and
+// the lock is free. The old owner's files no longer reach it. That a sync had failed is forgotten with the owner who saw
+// it: the new one's syncs are taken at their word.
 func (d *Disk) Kill() *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.clone(func(n *inode) []byte { return n.data }, d.names)
+	c := New()
+	copies := map[*inode]*inode{nil: nil}
+	copied := func(n *inode) *inode {
+		if _, known := copies[n]; !known {
+			c := &inode{slices.Clone(n.data), slices.Clone(n.synced), slices.Clone(n.pending)}
+			for i := range c.pending {
+				c.pending[i].doomed, c.pending[i].settled = false, false
+			}
+			copies[n] = c
+		}
+		return copies[n]
+	}
+	for name, n := range d.names {
+		c.names[name] = copied(n)
+	}
+	for name, n := range d.durable {
+		c.durable[name] = copied(n)
+	}
+	for _, change := range d.history {
+		change.inode = copied(change.inode)
+		c.history = append(c.history, change)
+	}
+	return c
 }
 
 // Crash returns the disk as the host finds it after losing power: what was synced is there; of the rest, every sector
@@ -114,29 +152,19 @@ func (d *Disk) Crash(rng *rand.Rand) *Disk {
 	chance := []float64{0, 0.5, 0.95, 1}[rng.IntN(4)]
 	for _, change := range d.history {
 		if rng.Float64() < chance {
-			change(names)
+			change.apply(names)
 		}
 	}
-	return d.clone(func(n *inode) []byte {
+	c := New()
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		n := names[name]
 		data := slices.Clone(n.synced)
-		for _, c := range n.pending {
-			if c.settled || rng.Float64() < chance {
-				data = c.apply(data)
+		for _, write := range n.pending {
+			if write.settled || rng.Float64() < chance {
+				data = write.apply(data)
 			}
 		}
-		return data
-	}, names)
-}
-
-func (d *Disk) clone(content func(*inode) []byte, names map[string]*inode) *Disk {
-	c := New()
-	seen := map[*inode]*inode{}
-	for name, n := range names {
-		if seen[n] == nil {
-			data := content(n)
-			seen[n] = &inode{data: slices.Clone(data), synced: slices.Clone(data)}
-		}
-		c.names[name] = seen[n]
+		c.names[name] = &inode{data: data, synced: slices.Clone(data)}
 	}
 	c.durable = maps.Clone(c.names)
 	return c
@@ -170,8 +198,8 @@ func (d *Disk) refused(op Op, name string) error {
 	return nil
 }
 
-func (d *Disk) rename(change func(map[string]*inode)) {
-	change(d.names)
+func (d *Disk) rename(change naming) {
+	change.apply(d.names)
 	d.history = append(d.history, change)
 }
 
@@ -186,7 +214,7 @@ func (d *Disk) Create(name string) (wal.File, error) {
 		return nil, &os.PathError{Op: "create", Path: name, Err: os.ErrExist}
 	}
 	n := &inode{}
-	d.rename(func(names map[string]*inode) { names[name] = n })
+	d.rename(naming{set: name, inode: n})
 	return &file{disk: d, inode: n, name: name}, nil
 }
 
@@ -222,12 +250,7 @@ func (d *Disk) Rename(from, to string) error {
 	if n == nil {
 		return &os.PathError{Op: "rename", Path: from, Err: os.ErrNotExist}
 	}
-	d.rename(func(names map[string]*inode) {
-		if names[from] == n {
-			delete(names, from)
-		}
-		names[to] = n
-	})
+	d.rename(naming{gone: from, set: to, inode: n})
 	return nil
 }
 
@@ -241,7 +264,7 @@ func (d *Disk) Remove(name string) error {
 	if d.names[name] == nil {
 		return &os.PathError{Op: "remove", Path: name, Err: os.ErrNotExist}
 	}
-	d.rename(func(names map[string]*inode) { delete(names, name) })
+	d.rename(naming{gone: name})
 	return nil
 }
 
